@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ClickHouse/ch-go"
@@ -25,7 +26,7 @@ type EngineOptions struct {
 	TCPPort  int    // native protocol on loopback; 0: a free one
 	HTTPPort int    // 0: a free one
 	Database string // an Atomic database that is created when missing; "": DefaultDatabase
-	UsersXML string // a whole users file (<clickhouse><users>…, <profiles>…, <quotas>…); "": user `default` without password, may everything
+	UsersXML string // a whole users file, see [DefaultUsersXML]; "": that one. Its users need <default_database>default</default_database>
 	Stderr   io.Writer
 }
 
@@ -77,7 +78,7 @@ func StartEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
 		if err == nil {
 			return e, nil
 		}
-		if tries <= 1 || ctx.Err() != nil {
+		if tries <= 1 || ctx.Err() != nil || !strings.Contains(err.Error(), portTaken) {
 			e.cleanUp()
 			return nil, fmt.Errorf("start engine: %w", err)
 		}
@@ -85,7 +86,8 @@ func StartEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
 }
 
 func (e *Engine) start(ctx context.Context, o EngineOptions, lib string) error {
-	params := childParams{Lib: lib, DataDir: e.DataDir, TCPPort: o.TCPPort, HTTPPort: o.HTTPPort, User: engineUser, Password: rand.Text()}
+	params := childParams{Lib: lib, DataDir: e.DataDir, TCPPort: o.TCPPort, HTTPPort: o.HTTPPort, User: engineUser, Password: rand.Text(),
+		Parent: os.Getpid(), RemoveData: e.ownsData}
 	var err error
 	if params.TCPPort, err = portOr(o.TCPPort); err != nil {
 		return err
@@ -107,7 +109,7 @@ func (e *Engine) start(ctx context.Context, o EngineOptions, lib string) error {
 	e.TCPAddr = fmt.Sprintf("127.0.0.1:%d", params.TCPPort)
 	e.HTTPAddr = fmt.Sprintf("127.0.0.1:%d", params.HTTPPort)
 	e.proc, err = child.Start(child.Options{
-		Name: "engine", Path: self, Dir: e.DataDir, Output: o.Stderr,
+		Name: "engine", Path: self, Dir: e.DataDir, Output: o.Stderr, DeathSignal: syscall.SIGTERM,
 		Env: append(os.Environ(), childEnv+"="+string(raw)),
 	})
 	if err != nil {
@@ -143,7 +145,7 @@ func (e *Engine) waitReady(ctx context.Context, p childParams, database string) 
 }
 
 func (e *Engine) createDatabase(ctx context.Context, p childParams, database string) error {
-	conn, err := ch.Dial(ctx, ch.Options{Address: e.TCPAddr, User: p.User, Password: p.Password, ClientName: "oncesink engine"})
+	conn, err := ch.Dial(ctx, ch.Options{Address: e.TCPAddr, User: p.User, Password: p.Password, Database: "system", ClientName: "oncesink engine"})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,16 +17,22 @@ import (
 	"time"
 
 	"github.com/ebitengine/purego"
+	"github.com/google/uuid"
 )
 
 // childEnv carries the engine's parameters to the child; that it is set makes a process the child.
 const childEnv = "ONCESINK_ENGINE_CHILD"
+
+// portTaken is how the child tells that a port was taken between choosing it and listening on it.
+const portTaken = "is not free"
 
 // childParams is what the parent tells the engine process.
 type childParams struct {
 	Lib, DataDir, Config string
 	TCPPort, HTTPPort    int
 	User, Password       string // the engine's own user, for the clean stop
+	Parent               int    // its process id
+	RemoveData           bool   // when the parent is gone: the folder was the parent's to remove
 }
 
 // MaybeRunChild turns this process into the ClickHouse engine when it was started as such by [StartEngine], and never returns then.
@@ -62,7 +69,7 @@ func runEngine(p childParams) error {
 	purego.RegisterLibFunc(&queryCmdline, lib, "chdb_query_cmdline")
 	setSignalHandlers(0) // Go's stay: with the library's, a nil dereference in Go would hang the process
 
-	if err := persistSystemDatabase(p.DataDir); err != nil {
+	if err := prepareDatabases(p.DataDir); err != nil {
 		return err
 	}
 	// The last statement reads a pipe: it ends, and with it the engine, when the pipe is closed.
@@ -79,7 +86,7 @@ func runEngine(p childParams) error {
 	for _, port := range []int{p.TCPPort, p.HTTPPort} {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return fmt.Errorf("port %d is not free: %w", port, err)
+			return fmt.Errorf("port %d %s: %w", port, portTaken, err)
 		}
 		_ = l.Close()
 	}
@@ -101,15 +108,38 @@ func runEngine(p childParams) error {
 
 	select {
 	case <-ended:
-		return fmt.Errorf("the engine ended by itself; its message is above")
+		return errors.New("the engine ended by itself; its message is above")
 	case <-parentGone:
 	case <-stop:
 	}
-	// Without this a running query delays the end by 5 s, and then the engine ends the process by force.
 	killQueries(p)
 	_ = syscall.Close(pipe[1])
-	<-ended
+	awaitEnd(p, ended)
+	if p.RemoveData && os.Getppid() != p.Parent {
+		_ = os.RemoveAll(p.DataDir)
+	}
 	return nil
+}
+
+// stopDeadline bounds the clean stop. The engine itself gives up after 5 s of waiting for queries and ends the process.
+const stopDeadline = 8 * time.Second
+
+// awaitEnd goes on killing queries until the engine has ended: one that a client starts meanwhile would delay the end by 5 s.
+func awaitEnd(p childParams, ended <-chan struct{}) {
+	deadline := time.NewTimer(stopDeadline)
+	defer deadline.Stop()
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-deadline.C:
+			return
+		case <-again.C:
+			killQueries(p)
+		}
+	}
 }
 
 // killQueries asks all running queries to end. It is best effort: an engine that doesn't listen yet has none.
@@ -130,19 +160,26 @@ func killQueries(p childParams) {
 	}
 }
 
-// persistSystemDatabase keeps the system database on disk, so that query_log and part_log outlive a restart. Written once: its UUID names the tables' folders.
-func persistSystemDatabase(dataDir string) error {
+// prepareDatabases puts two databases into a new data folder before the engine sees it: `system`, so that query_log and part_log outlive a restart, and
+// `default` as on any server; clickhouse-local's own default is an overlay whose tables have no UUID, so it gets another name (see engineConfig).
+func prepareDatabases(dataDir string) error {
 	meta := filepath.Join(dataDir, "metadata")
 	if err := os.MkdirAll(meta, 0o755); err != nil {
 		return fmt.Errorf("create data folder: %w", err)
 	}
-	file := filepath.Join(meta, "system.sql")
-	if _, err := os.Stat(file); err == nil {
-		return nil
+	for _, database := range []string{"system", "default"} {
+		file := filepath.Join(meta, database+".sql")
+		if _, err := os.Stat(file); err == nil {
+			continue // its UUID names the tables' folders, so it is written once
+		}
+		attach := fmt.Sprintf("ATTACH DATABASE _ UUID '%s'\nENGINE = Atomic\n", uuid.New())
+		if err := os.WriteFile(file, []byte(attach), 0o644); err != nil {
+			return fmt.Errorf("create database %s: %w", database, err)
+		}
 	}
-	const attach = "ATTACH DATABASE _ UUID '5f0d1f3a-7c7e-4b57-9f1b-0e1f9d6a0001'\nENGINE = Atomic\n"
-	if err := os.WriteFile(file, []byte(attach), 0o644); err != nil {
-		return fmt.Errorf("create system database: %w", err)
+	// The engine would take what this link names for the overlay's folder. It is made again when the database is attached.
+	if err := os.Remove(filepath.Join(meta, "default")); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("prepare database default: %w", err)
 	}
 	return nil
 }
