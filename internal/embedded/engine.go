@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,21 +67,11 @@ func StartEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
 	if o.Database == "" {
 		o.Database = DefaultDatabase
 	}
-	// A chosen free port can be taken by a stranger before the engine listens on it; a given one can't be exchanged.
-	tries := 1
-	if o.TCPPort == 0 || o.HTTPPort == 0 {
-		tries = 3
+	if err := withPort(o.TCPPort == 0 || o.HTTPPort == 0, func() error { return e.start(ctx, o, lib) }); err != nil {
+		e.cleanUp()
+		return nil, fmt.Errorf("start engine: %w", err)
 	}
-	for ; ; tries-- {
-		err = e.start(ctx, o, lib)
-		if err == nil {
-			return e, nil
-		}
-		if tries <= 1 || ctx.Err() != nil || !strings.Contains(err.Error(), portTaken) {
-			e.cleanUp()
-			return nil, fmt.Errorf("start engine: %w", err)
-		}
-	}
+	return e, nil
 }
 
 func (e *Engine) start(ctx context.Context, o EngineOptions, lib string) error {
@@ -122,23 +111,23 @@ func (e *Engine) start(ctx context.Context, o EngineOptions, lib string) error {
 	return nil
 }
 
-// waitReady returns when the engine has listened on both ports (HTTP is the second one), knows its own user and has the database.
+// waitReady returns when it is this engine that answers on both ports, and it has the database.
 func (e *Engine) waitReady(ctx context.Context, p childParams, database string) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	var last error
 	for {
-		last = e.createDatabase(ctx, p, database)
-		if last == nil {
-			if conn, err := net.DialTimeout("tcp", e.HTTPAddr, time.Second); err == nil {
-				return conn.Close()
-			}
+		err := e.createDatabase(ctx, p, database)
+		if err == nil {
+			err = p.postQuery(ctx, "SELECT 1")
+		}
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-e.proc.Exited():
 			return e.proc.Failure()
 		case <-ctx.Done():
-			return fmt.Errorf("not ready on %s: %w (last: %w)", e.TCPAddr, ctx.Err(), last)
+			return fmt.Errorf("not ready on %s and %s: %w (last: %w)", e.TCPAddr, e.HTTPAddr, ctx.Err(), err)
 		case <-tick.C:
 		}
 	}
@@ -185,22 +174,4 @@ func (e *Engine) cleanUp() {
 	if e.ownsData {
 		_ = os.RemoveAll(e.DataDir)
 	}
-}
-
-// portOr is the given port, or a free one for 0.
-func portOr(port int) (int, error) {
-	if port != 0 {
-		return port, nil
-	}
-	return FreePort()
-}
-
-// FreePort is a TCP port of the loopback interface that was free a moment ago.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

@@ -1,13 +1,12 @@
 package embedded
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,9 +21,6 @@ import (
 
 // childEnv carries the engine's parameters to the child; that it is set makes a process the child.
 const childEnv = "ONCESINK_ENGINE_CHILD"
-
-// portTaken is how the child tells that a port was taken between choosing it and listening on it.
-const portTaken = "is not free"
 
 // childParams is what the parent tells the engine process.
 type childParams struct {
@@ -82,14 +78,6 @@ func runEngine(p childParams) error {
 		fmt.Sprintf("--tcp_port=%d", p.TCPPort), fmt.Sprintf("--http_port=%d", p.HTTPPort),
 		fmt.Sprintf("--query=SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT * FROM file('/proc/self/fd/%d', 'LineAsString', 'line String') FORMAT Null", pipe[0]),
 	}
-	// Listening happens long after this check, but a port that is taken is told here in words; the engine would say it on stderr and go on.
-	for _, port := range []int{p.TCPPort, p.HTTPPort} {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			return fmt.Errorf("port %d %s: %w", port, portTaken, err)
-		}
-		_ = l.Close()
-	}
 	argv := make([]*byte, len(args)+1)
 	for i, a := range args {
 		argv[i] = &append([]byte(a), 0)[0]
@@ -144,20 +132,30 @@ func awaitEnd(p childParams, ended <-chan struct{}) {
 
 // killQueries asks all running queries to end. It is best effort: an engine that doesn't listen yet has none.
 func killQueries(p childParams) {
-	client := &http.Client{
-		Timeout:   2 * time.Second,
-		Transport: &http.Transport{DisableKeepAlives: true}, // an idle connection of ours would delay the end by 5 s too
-	}
-	q := url.Values{"query": {"KILL QUERY WHERE user != '' AND query_id != queryID() ASYNC"}}
-	req, err := http.NewRequest(http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/?%s", p.HTTPPort, q.Encode()), strings.NewReader(""))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = p.postQuery(ctx, "KILL QUERY WHERE user != '' AND query_id != queryID() ASYNC")
+}
+
+// postQuery runs a statement over HTTP as the engine's own user.
+func (p childParams) postQuery(ctx context.Context, sql string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/", p.HTTPPort), strings.NewReader(sql))
 	if err != nil {
-		return
+		return err
 	}
 	req.Header.Set("X-ClickHouse-User", p.User)
 	req.Header.Set("X-ClickHouse-Key", p.Password)
-	if resp, err := client.Do(req); err == nil {
-		_ = resp.Body.Close()
+	req.Close = true // an idle connection of ours would delay the engine's end by 5 s
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
 	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		return fmt.Errorf("http status %d: %s", resp.StatusCode, said)
+	}
+	return nil
 }
 
 // prepareDatabases puts two databases into a new data folder before the engine sees it: `system`, so that query_log and part_log outlive a restart, and

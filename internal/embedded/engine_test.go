@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,17 +178,30 @@ func TestUsersFileLimitsUsers(t *testing.T) {
 
 func TestTakenPortIsToldAndNotServed(t *testing.T) {
 	e := startEngine(t, EngineOptions{})
-	var port int
-	if _, err := fmt.Sscanf(e.TCPAddr, "127.0.0.1:%d", &port); err != nil {
-		t.Fatal(err)
+	port := func(addr string) int {
+		t.Helper()
+		_, p, err := net.SplitHostPort(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
-	other, err := StartEngine(t.Context(), EngineOptions{TCPPort: port})
-	if err == nil {
-		other.Kill()
-		t.Fatal("a second engine claims to serve the port of the first")
-	}
-	if want := fmt.Sprintf("port %d %s", port, portTaken); !strings.Contains(err.Error(), want) {
-		t.Errorf("error %q does not say %q", err, want)
+	for name, start := range map[string]func(port int) error{
+		"native": func(port int) error { _, err := StartEngine(t.Context(), EngineOptions{TCPPort: port}); return err },
+		"http":   func(port int) error { _, err := StartEngine(t.Context(), EngineOptions{HTTPPort: port}); return err },
+		"redis":  func(port int) error { _, err := StartRedis(t.Context(), RedisOptions{Port: port}); return err },
+		"kafka":  func(port int) error { _, err := StartKafka(t.Context(), KafkaOptions{Port: port}); return err },
+	} {
+		for _, addr := range []string{e.TCPAddr, e.HTTPAddr} {
+			err := start(port(addr))
+			if err == nil || !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), strconv.Itoa(port(addr))) {
+				t.Errorf("%s on a taken port %s: %v", name, addr, err)
+			}
+		}
 	}
 }
 

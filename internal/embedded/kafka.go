@@ -34,12 +34,12 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	if o.Output == nil {
 		o.Output = io.Discard
 	}
-	port, err := portOr(o.Port)
-	if err != nil {
-		return nil, fmt.Errorf("start Kafka: %w", err)
+	listen := kfake.NumBrokers(1) // it seeks a free port itself
+	if o.Port != 0 {
+		listen = kfake.Ports(o.Port)
 	}
 	opts := append([]kfake.Opt{
-		kfake.Ports(port),
+		listen,
 		kfake.ClusterID(uuid.NewString()), // every Kafka is another cluster, until its data folder says which it was
 		kfake.AllowAutoTopicCreation(),
 		kfake.DefaultNumPartitions(1), // a broker's num.partitions
@@ -53,7 +53,7 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	}
 	cluster, err := kfake.NewCluster(opts...)
 	if err != nil {
-		return nil, fmt.Errorf("start Kafka on port %d: %w", port, err)
+		return nil, fmt.Errorf("start Kafka on port %d (0: any free one): %w", o.Port, err)
 	}
 	k := &Kafka{Addr: strings.Join(cluster.ListenAddrs(), ","), Cluster: cluster}
 	if err := k.ping(ctx); err != nil {

@@ -45,9 +45,21 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	if o.InProcess || binary == "" {
 		return startInProcess(o)
 	}
-	port, err := portOr(o.Port)
+	var r *Redis
+	err := withPort(o.Port == 0, func() (err error) {
+		r, err = startServer(ctx, o, binary)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	return r, nil
+}
+
+func startServer(ctx context.Context, o RedisOptions, binary string) (*Redis, error) {
+	port, err := portOr(o.Port)
+	if err != nil {
+		return nil, err
 	}
 	args := []string{
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--daemonize", "no", "--maxmemory-policy", "noeviction", "--save", "",
@@ -55,7 +67,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	}
 	if o.DataDir != "" {
 		if err := os.MkdirAll(o.DataDir, 0o755); err != nil {
-			return nil, fmt.Errorf("start redis-server: %w", err)
+			return nil, err
 		}
 		args = append(args, "--dir", o.DataDir, "--appendonly", "yes")
 	}
@@ -68,7 +80,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	}
 	if err := r.waitReady(ctx); err != nil {
 		r.proc.Kill()
-		return nil, fmt.Errorf("start redis-server on %s: %w", r.Addr, err)
+		return nil, fmt.Errorf("on %s: %w", r.Addr, err)
 	}
 	return r, nil
 }
