@@ -1,0 +1,371 @@
+package writer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/ClickHouse/ch-go/compress"
+	"github.com/ClickHouse/ch-go/proto"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// conn is one connection of the native protocol, used by one exchange at a time.
+//
+// The packets are ch-go's, the order of the exchange is kept here and not by ch.Client, for three reasons. The outcome of an insert hangs on whether the block has begun
+// to leave, which only the sender knows. ch.Client sends a Cancel when its context ends, and a cancelled insert can leave the table written and its views not: here nothing is ever
+// cancelled, the connection is just closed. And the block goes out in frames of 1 MiB instead of being held twice.
+type conn struct {
+	raw     net.Conn
+	addr    string
+	reader  *proto.Reader
+	hello   proto.ServerHello
+	version int
+
+	compression proto.Compression
+	frames      *compress.Writer
+	buf         proto.Buffer // packets to be written
+	block       proto.Buffer // an encoded block before compression
+
+	reused bool // it has served an exchange before
+	broken bool // it must not serve another one
+	idle   time.Time
+}
+
+// request is one statement with what goes along with it.
+type request struct {
+	body     string
+	id       string
+	settings []proto.Setting
+	input    proto.Input            // one block for an INSERT
+	external map[string]proto.Input // external tables
+	// result takes the blocks of a SELECT; onBlock, when set, is called after each one that has rows.
+	result  proto.Result
+	onBlock func(rows int) error
+	// header is called with the columns that the server expects, before the input leaves.
+	header func(proto.ColInfoInput) error
+	// summary, when set, takes the profile of the statement.
+	onProgress func(proto.Progress)
+}
+
+// stage tells how far an exchange came. It decides what a failure means.
+type stage struct {
+	answered bool // the server has sent something since the query left
+	sent     bool // the block has begun to leave: the server may have it
+}
+
+// frameSize is how much of a block is compressed at once; it is what ClickHouse's own client does.
+const frameSize = 1 << 20
+
+// exchange runs one statement. The connection stays usable only if it returns nil or an exception of the server.
+func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
+	if err := ctx.Err(); err != nil {
+		return st, err
+	}
+	var interrupted atomic.Bool
+	deadline, _ := ctx.Deadline()
+	if err := c.raw.SetDeadline(deadline); err != nil {
+		c.broken = true
+		return st, err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		interrupted.Store(true)
+		_ = c.raw.SetDeadline(time.Unix(1, 0))
+	})
+	finished := false
+	defer func() {
+		c.reused = true
+		if !stop() || !finished {
+			c.broken = true
+		}
+		// The reason for the broken exchange is the context, not the deadline that carried it to the socket.
+		var timeout net.Error
+		if err != nil && (interrupted.Load() || errors.As(err, &timeout) && timeout.Timeout()) {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			} else if !deadline.IsZero() {
+				err = context.DeadlineExceeded
+			}
+		}
+	}()
+	if err := c.sendQuery(q); err != nil {
+		return st, c.orException(err, &st, &finished)
+	}
+	for {
+		code, err := c.reader.UVarInt()
+		if err != nil {
+			return st, err
+		}
+		st.answered = true
+		switch packet := proto.ServerCode(code); packet {
+		case proto.ServerCodeEndOfStream:
+			finished = true
+			return st, nil
+		case proto.ServerCodeException:
+			err := c.exception()
+			var ex *Exception
+			finished = errors.As(err, &ex) && !st.sent // after a failed insert the connection is not trusted again
+			return st, err
+		case proto.ServerCodeData:
+			if q.input != nil && !st.sent {
+				if err := c.answerHeader(q, &st); err != nil {
+					return st, c.orException(err, &st, &finished)
+				}
+				continue
+			}
+			if err := c.data(q); err != nil {
+				return st, err
+			}
+		default:
+			if err := c.skip(packet, q); err != nil {
+				return st, err
+			}
+		}
+	}
+}
+
+// orException prefers what the server had to say over the write error that it caused by closing.
+func (c *conn) orException(writeErr error, st *stage, finished *bool) error {
+	var local *inputError
+	if errors.As(writeErr, &local) {
+		return writeErr
+	}
+	_ = c.raw.SetReadDeadline(time.Now().Add(time.Second))
+	for {
+		code, err := c.reader.UVarInt()
+		if err != nil {
+			return writeErr
+		}
+		st.answered = true
+		if packet := proto.ServerCode(code); packet == proto.ServerCodeException {
+			*finished = false
+			return c.exception()
+		} else if err := c.skip(packet, &request{}); err != nil {
+			return writeErr
+		}
+	}
+}
+
+func (c *conn) sendQuery(q *request) error {
+	c.buf.Reset()
+	proto.Query{
+		ID: q.id, Body: q.body, Stage: proto.StageComplete, Compression: c.compression, Settings: q.settings,
+		Info: proto.ClientInfo{
+			ProtocolVersion: c.version, Major: clientMajor, Minor: clientMinor, Interface: proto.InterfaceTCP, Query: proto.ClientQueryInitial,
+			InitialQueryID: q.id, InitialAddress: c.raw.LocalAddr().String(), ClientName: clientName, Span: trace.SpanContext{},
+		},
+	}.EncodeAware(&c.buf, c.version)
+	for name, table := range q.external {
+		if err := c.putBlock(name, table); err != nil {
+			return err
+		}
+	}
+	if err := c.putBlock("", nil); err != nil { // the end of external tables
+		return err
+	}
+	return c.flush()
+}
+
+// answerHeader reads the columns that an INSERT expects and sends the block.
+func (c *conn) answerHeader(q *request, st *stage) error {
+	var columns proto.ColInfoInput
+	if _, err := c.decodeBlock(&columns, true); err != nil {
+		return err
+	}
+	for _, want := range columns {
+		for _, have := range q.input {
+			if infer, ok := have.Data.(proto.Inferable); ok && have.Name == want.Name {
+				if err := infer.Infer(want.Type); err != nil {
+					return &inputError{fmt.Errorf("column %s of type %s: %w", want.Name, want.Type, err)}
+				}
+			}
+		}
+	}
+	if q.header != nil {
+		if err := q.header(columns); err != nil {
+			return &inputError{err}
+		}
+	}
+	c.block.Reset()
+	if err := c.encodeBlock(&c.block, q.input); err != nil {
+		return &inputError{err}
+	}
+	st.sent = true
+	c.buf.Reset()
+	proto.ClientCodeData.Encode(&c.buf)
+	proto.ClientData{}.EncodeAware(&c.buf, c.version)
+	if err := c.sendFrames(); err != nil {
+		return err
+	}
+	if err := c.putBlock("", nil); err != nil { // the end of the data
+		return err
+	}
+	return c.flush()
+}
+
+// sendFrames writes the encoded block frame by frame.
+func (c *conn) sendFrames() error {
+	rest := c.block.Buf
+	if c.compression == proto.CompressionDisabled {
+		buffers := net.Buffers{c.buf.Buf, rest}
+		_, err := buffers.WriteTo(c.raw)
+		c.buf.Reset()
+		return err
+	}
+	for len(rest) > 0 {
+		n := min(len(rest), frameSize)
+		if err := c.frames.Compress(rest[:n]); err != nil {
+			return err
+		}
+		c.buf.Buf = append(c.buf.Buf, c.frames.Data...)
+		rest = rest[n:]
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putBlock appends a data packet to the buffer. It is for small blocks.
+func (c *conn) putBlock(table string, input proto.Input) error {
+	proto.ClientCodeData.Encode(&c.buf)
+	proto.ClientData{TableName: table}.EncodeAware(&c.buf, c.version)
+	start := len(c.buf.Buf)
+	if err := c.encodeBlock(&c.buf, input); err != nil {
+		return &inputError{err}
+	}
+	if c.compression == proto.CompressionDisabled {
+		return nil
+	}
+	raw := append(c.block.Buf[:0], c.buf.Buf[start:]...)
+	c.block.Buf = raw
+	c.buf.Buf = c.buf.Buf[:start]
+	for len(raw) > 0 {
+		n := min(len(raw), frameSize)
+		if err := c.frames.Compress(raw[:n]); err != nil {
+			return &inputError{err}
+		}
+		c.buf.Buf = append(c.buf.Buf, c.frames.Data...)
+		raw = raw[n:]
+	}
+	return nil
+}
+
+func (c *conn) encodeBlock(to *proto.Buffer, input proto.Input) error {
+	b := proto.Block{Columns: len(input)}
+	if len(input) > 0 {
+		b.Rows = input[0].Data.Rows()
+		b.Info.BucketNum = -1
+	}
+	return b.EncodeBlock(to, c.version, input)
+}
+
+func (c *conn) flush() error {
+	_, err := c.raw.Write(c.buf.Buf)
+	c.buf.Reset()
+	return err
+}
+
+// data reads one block of a result.
+func (c *conn) data(q *request) error {
+	result := q.result
+	if result == nil {
+		result = &proto.ColInfoInput{} // a header without rows; rows would be an error
+	}
+	rows, err := c.decodeBlock(result, true)
+	if err != nil {
+		return err
+	}
+	if rows > 0 && q.onBlock != nil {
+		return q.onBlock(rows)
+	}
+	return nil
+}
+
+func (c *conn) decodeBlock(result proto.Result, compressible bool) (rows int, err error) {
+	if proto.FeatureTempTables.In(c.version) {
+		if _, err := c.reader.Str(); err != nil {
+			return 0, err
+		}
+	}
+	if compressible && c.compression == proto.CompressionEnabled {
+		c.reader.EnableCompression()
+		defer c.reader.DisableCompression()
+	}
+	var b proto.Block
+	if err := b.DecodeBlock(c.reader, c.version, result); err != nil {
+		return 0, err
+	}
+	return b.Rows, nil
+}
+
+// skip reads packets that accompany a result.
+func (c *conn) skip(packet proto.ServerCode, q *request) error {
+	switch packet {
+	case proto.ServerCodeProgress:
+		var p proto.Progress
+		if err := p.DecodeAware(c.reader, c.version); err != nil {
+			return err
+		}
+		if q.onProgress != nil {
+			q.onProgress(p)
+		}
+		return nil
+	case proto.ServerCodeProfile:
+		return (&proto.Profile{}).DecodeAware(c.reader, c.version)
+	case proto.ServerCodeTableColumns:
+		return (&proto.TableColumns{}).DecodeAware(c.reader, c.version)
+	case proto.ServerProfileEvents:
+		_, err := c.decodeBlock((&proto.ProfileEvents{}).Result(), false)
+		return err
+	case proto.ServerCodeLog:
+		var logs proto.Logs
+		_, err := c.decodeBlock(logs.Result(), false)
+		return err
+	case proto.ServerCodeTotals, proto.ServerCodeExtremes:
+		var columns proto.Results
+		_, err := c.decodeBlock(columns.Auto(), true)
+		return err
+	default:
+		return fmt.Errorf("unexpected packet %d", packet)
+	}
+}
+
+func (c *conn) exception() error {
+	var e proto.Exception
+	if err := e.DecodeAware(c.reader, c.version); err != nil {
+		return fmt.Errorf("read exception: %w", err)
+	}
+	return &Exception{Code: int32(e.Code), Message: cleanMessage(e.Message), Replica: c.addr}
+}
+
+func (c *conn) close() {
+	c.broken = true
+	_ = c.raw.Close()
+}
+
+// inputError is a fault of the data or of the caller, met before anything of it left.
+type inputError struct{ err error }
+
+func (e *inputError) Error() string { return e.err.Error() }
+func (e *inputError) Unwrap() error { return e.err }
+
+// Exception is an error that the server reported.
+type Exception struct {
+	Code    int32
+	Message string
+	Replica string
+}
+
+func (e *Exception) Error() string {
+	return fmt.Sprintf("clickhouse %s: %s (code %d)", e.Replica, e.Message, e.Code)
+}
+
+// cleanMessage drops what helps nobody outside the server: the exception's class, repeated.
+func cleanMessage(text string) string {
+	return string(bytes.TrimSpace(bytes.ReplaceAll([]byte(text), []byte("DB::Exception: "), nil)))
+}

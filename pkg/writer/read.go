@@ -1,0 +1,90 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ClickHouse/ch-go/proto"
+)
+
+// plainStrings makes the server send LowCardinality columns as ordinary ones. It isn't important: a server without it has none of them.
+var plainStrings = []proto.Setting{{Key: "low_cardinality_allow_in_native_format", Value: "0"}}
+
+// read runs a SELECT whose columns are all of type String and returns its rows.
+func (s *Server) read(ctx context.Context, r *replicaState, columns int, body string) ([][]string, error) {
+	cols := make([]proto.ColStr, columns)
+	results := make(proto.Results, columns)
+	for i := range cols {
+		results[i].Data = &cols[i]
+	}
+	var out [][]string
+	err := s.do(ctx, r, &request{body: body, settings: plainStrings, result: namedByServer(results), onBlock: func(rows int) error {
+		for i := range rows {
+			row := make([]string, columns)
+			for k := range cols {
+				row[k] = cols[k].Row(i)
+			}
+			out = append(out, row)
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// readAny is read on any replica that answers.
+func (s *Server) readAny(ctx context.Context, columns int, body string) (rows [][]string, err error) {
+	err = s.onAny(ctx, func(r *replicaState) error {
+		rows, err = s.read(ctx, r, columns, body)
+		return err
+	})
+	return rows, err
+}
+
+// readOne is read for a result of one row.
+func (s *Server) readOne(ctx context.Context, r *replicaState, columns int, body string) ([]string, error) {
+	rows, err := s.read(ctx, r, columns, body)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 {
+		return nil, fmt.Errorf("clickhouse %s: %d rows where one is wanted: %s", r.addr, len(rows), body)
+	}
+	return rows[0], nil
+}
+
+// anyNames decodes results by place: column names don't matter.
+type anyNames struct{ results proto.Results }
+
+func namedByServer(results proto.Results) proto.Result { return &anyNames{results} }
+
+func (a *anyNames) DecodeResult(r *proto.Reader, version int, b proto.Block) error {
+	for i := range a.results {
+		a.results[i].Name = "" // ch-go takes the name of the first block for the wanted one
+	}
+	return a.results.DecodeResult(r, version, b)
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return n
+}
+
+func parseUUID(text string) (id [16]byte) {
+	h := strings.ReplaceAll(text, "-", "")
+	if len(h) != 32 {
+		return id
+	}
+	for i := range id {
+		b, err := strconv.ParseUint(h[2*i:2*i+2], 16, 8)
+		if err != nil {
+			return [16]byte{}
+		}
+		id[i] = byte(b)
+	}
+	return id
+}
