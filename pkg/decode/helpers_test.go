@@ -1,22 +1,28 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ClickHouse/ch-go/proto"
 	"github.com/cespare/xxhash/v2"
+
 	"github.com/oncesink/oncesink/pkg/batcher"
 )
 
-// testHasher hashes the way the sink does: xxhash with two seeds.
+// testHasher hashes with xxhash and two seeds, without the sink's own setup.
 type testHasher struct{}
 
 func (testHasher) Key(c []byte) batcher.Key {
-	var d xxhash.Digest
-	d.ResetWithSeed(1)
-	d.Write(c)
-	return batcher.Key{Hi: d.Sum64(), Lo: xxhash.Sum64(c)}
+	h := xxhash.Sum64(c)
+	return batcher.Key{Hi: h*0x9E3779B97F4A7C15 + uint64(len(c)), Lo: h}
 }
 
 func (testHasher) Field(name string, c []byte) uint64 {
@@ -57,4 +63,175 @@ func mustPlan(t testing.TB, o Options) *JSON {
 
 func value(s string) *Record { return &Record{TimestampMs: -1, Value: []byte(s)} }
 
-var _ = binary.LittleEndian
+// mustAppend appends records that must be taken.
+func mustAppend(t testing.TB, b *Block, records ...string) (rows []Row) {
+	t.Helper()
+	for _, r := range records {
+		row, rej := b.plan.Append(b, value(r))
+		if rej != nil {
+			t.Fatalf("%s: %v", r, rej)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// overTheWire encodes a block as ch-go sends it, in both of its ways, and
+// reads it into another.
+func overTheWire(t testing.TB, b *Block) *Block {
+	t.Helper()
+	head := proto.Block{Columns: len(b.cols), Rows: b.rows}
+	var buf proto.Buffer
+	if err := head.EncodeRawBlock(&buf, proto.Version, b.Input()); err != nil {
+		t.Fatal(err)
+	}
+	var vectored bytes.Buffer
+	w := proto.NewWriter(&vectored, new(proto.Buffer))
+	head.Info = proto.BlockInfo{}
+	if err := head.WriteBlock(w, 0, b.Input()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var plain proto.Buffer
+	if err := head.EncodeRawBlock(&plain, 0, b.Input()); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(plain.Buf, vectored.Bytes()) {
+		t.Fatal("EncodeColumn and WriteColumn differ")
+	}
+	out := b.plan.NewBlock()
+	var results proto.Results
+	for i, c := range out.cols {
+		results = append(results, proto.ResultColumn{Name: b.plan.cols[i].Name, Data: c})
+	}
+	var got proto.Block
+	r := buf.Reader()
+	if err := got.DecodeRawBlock(r, proto.Version, results); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadByte(); err == nil {
+		t.Fatal("bytes are left behind the block")
+	}
+	out.rows = got.Rows
+	return out
+}
+
+// rows prints a block, one line a row.
+func (b *Block) String() string {
+	var s strings.Builder
+	for i := range b.rows {
+		for n, c := range b.cols {
+			if n > 0 {
+				s.WriteString(" | ")
+			}
+			s.WriteString(show(c, i))
+		}
+		s.WriteByte('\n')
+	}
+	return s.String()
+}
+
+// show prints row i of a column.
+func show(c column, i int) string {
+	switch c := c.(type) {
+	case *strCol:
+		return strconv.Quote(string(c.at(i)))
+	case *fixedStrCol:
+		return strconv.Quote(string(c.at(i)))
+	case *lowCardCol:
+		if c.nullable && c.keys[i] == 0 {
+			return "NULL"
+		}
+		return strconv.Quote(string(c.dict.at(int(c.keys[i]))))
+	case *boolCol:
+		return strconv.FormatBool(c.v[i] == 1)
+	case *nullCol:
+		if c.nulls[i] != 0 {
+			return "NULL"
+		}
+		return show(c.val, i)
+	case *arrCol:
+		var list []string
+		for e := c.off.end(i); e < c.off.end(i+1); e++ {
+			list = append(list, show(c.val, e))
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	case *mapCol:
+		var list []string
+		for e := c.off.end(i); e < c.off.end(i+1); e++ {
+			list = append(list, show(c.key, e)+":"+show(c.val, e))
+		}
+		return "{" + strings.Join(list, ",") + "}"
+	case *decCol[int32]:
+		return showDecimal(big.NewInt(int64(c.v[i])), c.scale)
+	case *decCol[int64]:
+		return showDecimal(big.NewInt(c.v[i]), c.scale)
+	case *dec128Col:
+		v := new(big.Int).Lsh(big.NewInt(int64(c.v[i].hi)), 64)
+		return showDecimal(v.Add(v, new(big.Int).SetUint64(c.v[i].lo)), c.scale)
+	case *dateCol[uint16]:
+		return time.Unix(int64(c.v[i])*86400, 0).UTC().Format(time.DateOnly)
+	case *dateCol[int32]:
+		return time.Unix(int64(c.v[i])*86400, 0).UTC().Format(time.DateOnly)
+	case *timeCol[uint32]:
+		return showTime(c.instant(i))
+	case *timeCol[int64]:
+		return showTime(c.instant(i))
+	case *uuidCol:
+		var b [16]byte
+		binary.BigEndian.PutUint64(b[:], c.v[i].hi)
+		binary.BigEndian.PutUint64(b[8:], c.v[i].lo)
+		return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	case *ipv4Col:
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], c.v[i])
+		return netip.AddrFrom4(b).String()
+	case *ipv6Col:
+		return netip.AddrFrom16(c.v[i]).String()
+	case *enumCol[int8]:
+		return strconv.Quote(c.labels[c.v[i]])
+	case *enumCol[int16]:
+		return strconv.Quote(c.labels[c.v[i]])
+	case *floatCol[float32]:
+		return strconv.FormatFloat(float64(c.v[i]), 'g', -1, 32)
+	case *floatCol[float64]:
+		return strconv.FormatFloat(c.v[i], 'g', -1, 64)
+	case *intCol[int8]:
+		return fmt.Sprint(c.v[i])
+	case *intCol[int16]:
+		return fmt.Sprint(c.v[i])
+	case *intCol[int32]:
+		return fmt.Sprint(c.v[i])
+	case *intCol[int64]:
+		return fmt.Sprint(c.v[i])
+	case *intCol[uint8]:
+		return fmt.Sprint(c.v[i])
+	case *intCol[uint16]:
+		return fmt.Sprint(c.v[i])
+	case *intCol[uint32]:
+		return fmt.Sprint(c.v[i])
+	case *intCol[uint64]:
+		return fmt.Sprint(c.v[i])
+	}
+	panic(fmt.Sprintf("cannot show %T", c))
+}
+
+func showDecimal(v *big.Int, scale int) string {
+	s := new(big.Int).Abs(v).String()
+	for len(s) <= scale {
+		s = "0" + s
+	}
+	if scale > 0 {
+		s = s[:len(s)-scale] + "." + s[len(s)-scale:]
+	}
+	if v.Sign() < 0 {
+		s = "-" + s
+	}
+	return s
+}
+
+func showTime(sec int64, nano uint32) string {
+	return time.Unix(sec, int64(nano)).UTC().Format(time.RFC3339Nano)
+}
