@@ -73,7 +73,7 @@ func newBroker(dir string, port, controllerPort int, settings []string) (*broker
 		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "transaction.state.log.num.partitions=1",
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
 		"group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000",
-		"controlled.shutdown.enable=false", // there is no other broker to hand leadership to
+		"broker.session.timeout.ms=2000", "broker.heartbeat.interval.ms=200", // a killed broker may come back after that time
 	}, settings...)
 	return b, os.WriteFile(b.config, []byte(strings.Join(properties, "\n")+"\n"), 0o600)
 }
