@@ -143,8 +143,10 @@ func TestHotPathAllocates(t *testing.T) {
 	for name, shape := range map[string]func(int) []byte{
 		"settlement":    settlement,
 		"unknown field": func(i int) []byte { return append(settlement(i)[:len(settlement(i))-1], `,"extra":[1,{"a":1.50}]}`...) },
-		"escapes":       func(i int) []byte { return []byte(strings.Replace(string(settlement(i)), "settlement-", `\u0073\n`, 1)) },
-		"spaces":        func(i int) []byte { return []byte(strings.ReplaceAll(string(settlement(i)), ":", " : ")) },
+		"escapes": func(i int) []byte {
+			return []byte(strings.Replace(string(settlement(i)), "settlement-", `\u0073\n`, 1))
+		},
+		"spaces": func(i int) []byte { return []byte(strings.ReplaceAll(string(settlement(i)), ":", " : ")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var recs []Record
