@@ -1,0 +1,132 @@
+package dedup
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Quarantine refuses claims: the store may have lost some, and inserts that
+// were allowed by them may still start or run.
+type Quarantine struct {
+	Since, Until time.Time // on the store's clock; Until is the earliest end
+	Reason       string
+}
+
+func (e *Quarantine) Error() string {
+	return fmt.Sprintf("the dedup store is in quarantine since %s, at least until %s: %s",
+		e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339), e.Reason)
+}
+
+// EpochChanged voids a ticket in some hash-tag groups: claim afresh.
+type EpochChanged struct {
+	Groups   []int
+	Old, New uint64 // of the first of the groups
+}
+
+func (e *EpochChanged) Error() string {
+	return fmt.Sprintf("the epoch of the dedup store changed from %d to %d in groups %v: claims made under the old one are void", e.Old, e.New, e.Groups)
+}
+
+// Swapped refuses a call: the marker names another table than this sink. Read
+// the table's UUID from ClickHouse, then Adopt it.
+type Swapped struct {
+	Marker, Ours [16]byte
+}
+
+func (e *Swapped) Error() string {
+	return fmt.Sprintf("the dedup store knows the table by UUID %s, this sink by %s: it was dropped and created again, or exchanged",
+		hex.EncodeToString(e.Marker[:]), hex.EncodeToString(e.Ours[:]))
+}
+
+// RouteChanged refuses a domain whose keys were built otherwise.
+type RouteChanged struct {
+	Table, Marker, Ours string // definitions are hashed in the marker
+}
+
+func (e *RouteChanged) Error() string {
+	return fmt.Sprintf("the dedup store remembers keys of table %s under another definition (%s, this sink's is %s): key columns, event_time or format differ; give the routes into one table the same key, or delete the domain's keys in Redis when the old ones must not count any more",
+		e.Table, e.Marker, e.Ours)
+}
+
+// Unfit is a store that can't keep the promise, or a call that it can't serve,
+// until an operator mends it.
+type Unfit struct {
+	Problem, Cure string
+	Err           error
+}
+
+func (e *Unfit) Error() string {
+	text := "the dedup store is unfit: " + e.Problem
+	if e.Cure != "" {
+		text += "; " + e.Cure
+	}
+	return text
+}
+
+func (e *Unfit) Unwrap() error { return e.Err }
+
+// Waiting is a state of the server that passes, or that an operator ends
+// without touching the sink: repeat the call with the same nonce.
+type Waiting struct {
+	Reason, Cure string
+	Err          error
+}
+
+func (e *Waiting) Error() string {
+	text := "the dedup store can't answer now: " + e.Reason
+	if e.Cure != "" {
+		text += "; " + e.Cure
+	}
+	return text
+}
+
+func (e *Waiting) Unwrap() error { return e.Err }
+
+// explain gives the errors of Redis that have a known cause their type. All
+// others stay what they are: unknown, so the same call is sent again.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var unfit *Unfit
+	var waiting *Waiting
+	if errors.As(err, &unfit) || errors.As(err, &waiting) {
+		return err
+	}
+	text := strings.TrimPrefix(err.Error(), "ERR ")
+	starts := func(prefix string) bool { return strings.HasPrefix(text, prefix) }
+	has := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case starts("NOAUTH"):
+		return &Unfit{"Redis asks for a password (NOAUTH)", "set redis.password, and redis.username for an ACL user", err}
+	case starts("WRONGPASS"), has("AUTH called without any password configured"), has("invalid password"):
+		return &Unfit{"Redis refuses the user or password (" + text + ")", "correct redis.username and redis.password", err}
+	case starts("NOPERM"), has("can't run this command"), has("can't access at least one of the keys"), has("ACL failure in script"):
+		return &Unfit{"the Redis user lacks a permission (" + text + ")",
+			"ACL SETUSER <user> ~osink:* +@hash +@string +@keyspace +@scripting +@connection +info +time +role +config|get +cluster", err}
+	case starts("OOM"):
+		return &Waiting{"Redis has reached maxmemory (OOM) and evicts nothing, as it must", "raise maxmemory, or lower redis.horizon; claims go on by themselves", err}
+	case starts("LOADING"):
+		return &Waiting{"Redis is loading its data", "", err}
+	case starts("READONLY"):
+		return &Waiting{"the server is a replica; the connection is dropped to find the master", "", err}
+	case starts("MASTERDOWN"), starts("CLUSTERDOWN"), starts("TRYAGAIN"):
+		return &Waiting{"Redis says " + text, "", err}
+	case starts("NOREPLICAS"):
+		return &Waiting{"fewer replicas are connected than min-replicas-to-write asks for", "bring the replicas back", err}
+	case starts("MISCONF"):
+		return &Waiting{"Redis can't save and refuses writes (MISCONF)", "see Redis's log: disk full or not writable", err}
+	case starts("BUSY"):
+		return &Waiting{"another script runs in Redis (BUSY)", "", err}
+	case has("access a non local key in a cluster node"):
+		return &Waiting{"a slot of the domain is migrating between cluster nodes", "it goes on when the migration has ended", err}
+	case has("cluster support disabled"):
+		return &Unfit{"redis.mode is cluster, but the server is not in a cluster", "set redis.mode: standalone", err}
+	case starts("MOVED"), starts("CROSSSLOT"):
+		return &Unfit{"the server is a cluster node (" + text + ")", "set redis.mode: cluster", err}
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package dedup
+
+import (
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
+)
+
+// HashVersion names the two functions below. Keys and fingerprints lie in the
+// store for a horizon: another hash is another version and another domain.
+const HashVersion = 1
+
+// Seeds of version 1. The first half of a key is plain xxhash64.
+const (
+	seedLow   = 0x9e3779b97f4a7c15
+	seedField = 0xc2b2ae3d27d4eb4f
+)
+
+// Hasher hashes keys and fields. The zero value is ready.
+type Hasher struct{}
+
+// Key hashes the canonical bytes of a business key to 128 bits.
+func (Hasher) Key(canonical []byte) batcher.Key {
+	var d xxhash.Digest
+	d.ResetWithSeed(seedLow)
+	_, _ = d.Write(canonical)
+	return batcher.Key{Hi: xxhash.Sum64(canonical), Lo: d.Sum64()}
+}
+
+// Field hashes one field of a record for the fingerprint. The name seeds the
+// hash of the value, so that a value moved to another field differs.
+func (Hasher) Field(name string, canonical []byte) uint64 {
+	var d xxhash.Digest
+	d.ResetWithSeed(xxhash.Sum64String(name) ^ seedField)
+	_, _ = d.Write(canonical)
+	return d.Sum64()
+}
+
+// Fold shortens a record's fingerprint to what a claim stores of it.
+func Fold(fingerprint uint64) uint32 {
+	return uint32(fingerprint>>32) ^ uint32(fingerprint)
+}

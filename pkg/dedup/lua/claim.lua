@@ -1,0 +1,138 @@
+-- ARGV: 10 owner, 11 nonce, 12 first offset, 13 late, 14 largest bucket, 15 body.
+-- Item: field 12, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
+-- fingerprint 4, nonce 4.
+-- Verdicts: 0 New, 1 Mine, 2 Duplicate, 3 Settled, 4 Conflict, 7 Mine of
+-- another record; the entries of 2, 3, 4 and 7 follow the verdicts.
+local m, no = guard(true)
+if not m then return no end
+local body, nonce, first, late = ARGV[15], ARGV[11], tonumber(ARGV[12]), ARGV[13] == '1'
+local most = tonumber(ARGV[14])
+local secs, pos = sections(m, body, true)
+if not secs then return pos end
+local id = intern(ARGV[10])
+if not id then return redis.error_reply(full) end
+
+local own = {}
+for flags = 0, 3 do own[prefix(id, flags)] = flags end
+local new = prefix(id, late and 3 or 1)
+local plain, taken = prefix(id, 0), prefix(id, 2)
+
+local verdicts, met, n = {}, {}, 0
+
+-- The verdict on a key that has an entry, and what the entry becomes.
+local function judge(v, p)
+  local flags = own[sub(v, 1, 3)]
+  if flags then
+    if sub(v, 4, 8) == sub(body, p + 12, p + 16) then
+      if flags % 2 == 1 and sub(v, 13, 16) == nonce then return '0' end
+      return '1', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
+    end
+    local _, _, offset = owner(v)
+    if offset >= first and sub(v, 9, 12) == sub(body, p + 17, p + 20) then
+      met[#met + 1] = v
+      return '7', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
+    end
+  end
+  met[#met + 1] = v
+  if sub(v, 9, 12) ~= sub(body, p + 17, p + 20) then return '4' end
+  local oid, f, offset = owner(v)
+  if f < 2 and covered(oid, offset) then return '3' end
+  return '2'
+end
+
+-- A bucket that would leave its compact encoding gets a bigger layer beside it.
+-- What was claimed so far stays: the same call again answers it alike.
+local function crowded(sec, key, count)
+  if #sec.layers >= 9 then return end
+  local bits = byte(sec.layers, #sec.layers)
+  if bits >= 26 or call('HLEN', key) + count <= most then return end
+  bits = math.min(26, math.max(bits + 3, sec.hint))
+  sec.layers = sec.layers .. char(bits)
+  call('SET', P .. 's' .. sec.slot, sec.layers, 'PXAT', sec.ends)
+  return 'L' .. layered(sec.slot, sec.layers)
+end
+
+for s = 1, #secs do
+  local sec = secs[s]
+  local places, expiry, np = sec.places, sec.expiry, #sec.places
+  local base, ends = places[np], expiry[np]
+  for g = 1, sec.groups do
+    local keys, key = nil, nil
+    if np > 1 then
+      keys = {}
+      for k = 1, np do
+        local len = byte(body, pos)
+        keys[k] = places[k] .. sub(body, pos + 1, pos + len)
+        pos = pos + 1 + len
+      end
+      key = keys[np]
+    else
+      local len = byte(body, pos)
+      key = base .. sub(body, pos + 1, pos + len)
+      pos = pos + 1 + len
+    end
+    local c1, c2 = byte(body, pos, pos + 1)
+    local count = c1 * 256 + c2
+    pos = pos + 2
+    if g % 32 == 1 or count > 8 then
+      local grown = crowded(sec, key, count)
+      if grown then return grown end
+    end
+    if count == 1 and np == 1 then
+      local field = sub(body, pos, pos + 11)
+      n = n + 1
+      if call('HSETNX', key, field, new .. sub(body, pos + 12, pos + 20) .. nonce) == 1 then
+        call('PEXPIREAT', key, ends)
+        verdicts[n] = '0'
+      else
+        local verdict, to = judge(call('HGET', key, field), pos)
+        verdicts[n] = verdict
+        if to then
+          call('HSET', key, field, to)
+          call('PEXPIREAT', key, ends)
+        end
+      end
+    else
+      local fields, found, where = {}, {}, {}
+      for i = 1, count do
+        local p = pos + (i - 1) * 21
+        fields[i] = sub(body, p, p + 11)
+      end
+      if np == 1 then
+        found = call('HMGET', key, unpack(fields))
+      else
+        for k = 1, np do
+          local values = call('HMGET', keys[k], unpack(fields))
+          for i = 1, count do
+            if values[i] and not found[i] then found[i], where[i] = values[i], k end
+          end
+        end
+      end
+      local add, a = {}, 0
+      for i = 1, count do
+        local p = pos + (i - 1) * 21
+        n = n + 1
+        if found[i] then
+          local verdict, to = judge(found[i], p)
+          verdicts[n] = verdict
+          if to then
+            local k = where[i] or np
+            local at = keys and keys[k] or key
+            call('HSET', at, fields[i], to)
+            call('PEXPIREAT', at, expiry[k])
+          end
+        else
+          verdicts[n] = '0'
+          add[a + 1], add[a + 2] = fields[i], new .. sub(body, p + 12, p + 20) .. nonce
+          a = a + 2
+        end
+      end
+      if a > 0 then
+        call('HSET', key, unpack(add))
+        call('PEXPIREAT', key, ends)
+      end
+    end
+    pos = pos + count * 21
+  end
+end
+return ok(m, table.concat(verdicts) .. table.concat(met))
