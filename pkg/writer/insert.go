@@ -52,7 +52,7 @@ func (s *Server) insertInto(ctx context.Context, r *replicaState, st *Statement,
 	defer cancel()
 	f, err := s.factsOf(ctx, r)
 	if err != nil {
-		result := classify(err, stage{}, false)
+		result := classify(err, stage{}, st.Table)
 		result.Replica = r.addr
 		return result
 	}
@@ -60,7 +60,7 @@ func (s *Server) insertInto(ctx context.Context, r *replicaState, st *Statement,
 		body: body, id: st.QueryID, settings: s.insertSettings(f, st), input: st.Input,
 		header: func(columns proto.ColInfoInput) error { return sameColumns(columns, st.Input) },
 	})
-	result := classify(err, stage, len(st.Table.Views) > 0)
+	result := classify(err, stage, st.Table)
 	result.Replica = r.addr
 	return result
 }
