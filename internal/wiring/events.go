@@ -1,0 +1,182 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/oncesink/oncesink/internal/status"
+	"github.com/oncesink/oncesink/pkg/dedup"
+	"github.com/oncesink/oncesink/pkg/pipeline"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// tally sums the account of a run.
+type tally struct {
+	mu  sync.Mutex
+	sum pipeline.Counts
+}
+
+func (t *tally) add(c pipeline.Counts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum.Inserted += c.Inserted
+	t.sum.Conflicts += c.Conflicts
+	t.sum.DeadLetters += c.DeadLetters
+	t.sum.Filtered += c.Filtered
+	t.sum.DupBatch += c.DupBatch
+	t.sum.DupProducer += c.DupProducer
+	t.sum.DupGroup += c.DupGroup
+	t.sum.DupTopic += c.DupTopic
+	t.sum.DupTable += c.DupTable
+	t.sum.RecordsConsumed += c.RecordsConsumed
+}
+
+func (t *tally) total() pipeline.Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sum
+}
+
+// states remembers what was logged of each partition, so that a change is told
+// once.
+type states struct {
+	mu   sync.Mutex
+	last map[string]string
+	log  *slog.Logger
+}
+
+func (s *states) tell(topic string, partition int32, state pipeline.State, reason, cure string) {
+	at := fmt.Sprintf("%s/%d", topic, partition)
+	s.mu.Lock()
+	before, known := s.last[at]
+	s.last[at] = string(state)
+	s.mu.Unlock()
+	if before == string(state) || !known && state == pipeline.Running {
+		return
+	}
+	switch state {
+	case pipeline.Stopped:
+		s.log.Error("partition stopped: nothing is guessed", "topic", topic, "partition", partition, "reason", reason, "cure", cure)
+	case pipeline.Waiting:
+		s.log.Warn("partition waits", "topic", topic, "partition", partition, "reason", reason)
+	default:
+		s.log.Info("partition goes on", "topic", topic, "partition", partition, "state", string(state))
+	}
+}
+
+// events turns what the pipeline tells into the status page, metrics and log.
+func (s *session) events() pipeline.Events {
+	st := s.o.Status
+	told := &states{last: map[string]string{}, log: s.log}
+	steps := s.o.Steps
+	if steps == nil {
+		steps = func(string, int32, pipeline.Step) {}
+	}
+	return pipeline.Events{
+		Consumed: func(topic string, _ int32, n int) { st.Consumed(topic, n) },
+		Account: func(topic string, _ int32, table string, c pipeline.Counts) {
+			s.tally.add(c)
+			st.Settled(topic, table, status.Counts{
+				Inserted: c.Inserted, Conflicts: c.Conflicts, DeadLetters: c.DeadLetters, Filtered: c.Filtered,
+				Duplicates: map[string]int{"batch": c.DupBatch, "producer": c.DupProducer, "group": c.DupGroup, "topic": c.DupTopic, "table": c.DupTable},
+			})
+		},
+		Letters:  func(_ string, class string, n int) { st.DeadLetter(class, n) },
+		Insert:   func(_, outcome string, rows int, took time.Duration) { st.Insert(outcome, rows, took) },
+		Claim:    func(_ int, took time.Duration) { st.Claim(took) },
+		Commit:   func(took time.Duration) { st.Commit(took) },
+		Recovery: func(string, int32, string) { st.Recovery() },
+		ReadBack: func(int) { st.ReadBack() },
+		State: func(topic string, p int32, state pipeline.State, reason, cure string) {
+			st.PartitionState(topic, p, string(state), reason, cure)
+			told.tell(topic, p, state, reason, cure)
+		},
+		Position:  st.Position,
+		Assigned:  st.Assigned,
+		Gone:      st.Gone,
+		Epoch:     func(table, _ string) { st.EpochChanged(table) },
+		Step:      steps,
+		EndOffset: st.EndOffset,
+	}
+}
+
+func (s *session) serverEvents() writer.Events {
+	return writer.Events{
+		ReplicaDown: func(replica string, err error) {
+			s.o.Status.Store("clickhouse "+replica, false, err.Error())
+			s.log.Warn("clickhouse does not answer", "replica", replica, "error", err.Error())
+		},
+		ReplicaUp: func(replica string) {
+			s.o.Status.Store("clickhouse "+replica, true, "")
+			s.log.Info("clickhouse answers again", "replica", replica)
+		},
+	}
+}
+
+// waiter waits for servers that are away, and says so once a change.
+type waiter struct {
+	deadline time.Time // zero: for ever
+	log      *slog.Logger
+	status   *status.Status
+}
+
+func newWaiter(timeout time.Duration, log *slog.Logger, st *status.Status) *waiter {
+	w := &waiter{log: log, status: st}
+	if timeout > 0 {
+		w.deadline = time.Now().Add(timeout)
+	}
+	return w
+}
+
+// until repeats f while its error may pass. What only an operator mends ends it
+// at once.
+func (w *waiter) until(ctx context.Context, what string, f func(context.Context) error) error {
+	pause := 100 * time.Millisecond
+	told := ""
+	for {
+		try, cancel := context.WithTimeout(ctx, 30*time.Second)
+		err := f(try)
+		cancel()
+		if err == nil {
+			if told != "" {
+				w.log.Info("answers now", "server", what)
+			}
+			w.status.Store(what, true, "")
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped while waiting for %s: %w", what, err)
+		}
+		if lasting(err) {
+			return err
+		}
+		if !w.deadline.IsZero() && time.Now().After(w.deadline) {
+			return fmt.Errorf("%s could not be used within startup_timeout: %w", what, err)
+		}
+		if told != err.Error() {
+			told = err.Error()
+			w.log.Warn("waiting for a server", "server", what, "reason", told)
+		}
+		w.status.Store(what, false, told)
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+// lasting tells errors that time does not mend.
+func lasting(err error) bool {
+	var usage *Usage
+	var unfit *dedup.Unfit
+	var route *dedup.RouteChanged
+	var verdict *Unfit
+	return errors.As(err, &usage) || errors.As(err, &unfit) || errors.As(err, &route) || errors.As(err, &verdict) || lastingKafka(err) || lastingClickHouse(err)
+}

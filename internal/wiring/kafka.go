@@ -1,0 +1,237 @@
+// Package wiring puts a sink together from its configuration: clients, targets,
+// the shell that consumes, and the adapters between the rooms.
+//
+// It opens what it is told to, in order, and closes it in the reverse order; it
+// decides nothing about records.
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/dedup"
+	"github.com/oncesink/oncesink/pkg/offsets"
+)
+
+// KafkaOptions are what every client of this configuration has in common.
+func KafkaOptions(cfg *config.Config) ([]kgo.Opt, error) {
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(cfg.Kafka.Brokers...),
+		kgo.ClientID(clientID()),
+		kgo.RetryTimeout(20 * time.Second),
+		kgo.DialTimeout(5 * time.Second),
+	}
+	if cfg.Kafka.TLS != nil {
+		t, err := cfg.KafkaTLS()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, kgo.DialTLSConfig(t))
+	}
+	if cfg.Kafka.SASL != nil {
+		m, err := cfg.KafkaSASL()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, kgo.SASL(m))
+	}
+	return opts, nil
+}
+
+func clientID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "oncesink"
+	}
+	return "oncesink-" + host
+}
+
+// consumerOptions are those of the consuming client.
+func consumerOptions(cfg *config.Config, topics []string) []kgo.Opt {
+	fetch := int32(min(max(int64(cfg.Memory.Limit)/8, 1<<20), 64<<20))
+	opts := []kgo.Opt{
+		kgo.ConsumerGroup(cfg.Kafka.Group),
+		kgo.ConsumeTopics(topics...),
+		kgo.SessionTimeout(cfg.Kafka.SessionTimeout),
+		kgo.RebalanceTimeout(cfg.Kafka.RebalanceTimeout),
+		kgo.HeartbeatInterval(min(3*time.Second, cfg.Kafka.SessionTimeout/4)),
+		kgo.FetchMaxBytes(fetch),
+		kgo.FetchMaxPartitionBytes(max(fetch/8, 1<<20)),
+		kgo.FetchMaxWait(500 * time.Millisecond),
+		kgo.MaxConcurrentFetches(2),
+		kgo.WithPools(newRecordPool(), newBytesPool()),
+	}
+	if cfg.Kafka.Isolation == "read_committed" {
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	}
+	if cfg.Kafka.InstanceID != "" {
+		opts = append(opts, kgo.InstanceID(cfg.Kafka.InstanceID))
+	}
+	return opts
+}
+
+// recordPool and bytesPool let fetched records be used again once their
+// offsets are committed.
+type recordPool struct{ p sync.Pool }
+
+func newRecordPool() *recordPool { return &recordPool{} }
+
+// GetRecords returns a slice with capacity n.
+func (r *recordPool) GetRecords(n int) []kgo.Record {
+	if s, ok := r.p.Get().(*[]kgo.Record); ok && cap(*s) >= n {
+		return (*s)[:0]
+	}
+	return make([]kgo.Record, 0, max(n, 512))
+}
+
+// PutRecords takes a slice back.
+func (r *recordPool) PutRecords(s []kgo.Record) { r.p.Put(&s) }
+
+type bytesPool struct{ p sync.Pool }
+
+func newBytesPool() *bytesPool { return &bytesPool{} }
+
+// GetDecompressBytes returns a slice to decompress into.
+func (b *bytesPool) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodecType) []byte {
+	if s, ok := b.p.Get().(*[]byte); ok && cap(*s) >= len(compressed) {
+		return (*s)[:0]
+	}
+	return make([]byte, 0, max(4*len(compressed), 64<<10))
+}
+
+// PutDecompressBytes takes a slice back.
+func (b *bytesPool) PutDecompressBytes(s []byte) { b.p.Put(&s) }
+
+// topicsOf resolves the routes' topics and patterns against what Kafka has.
+// A topic that is named and missing is an error; a pattern may match nothing.
+func topicsOf(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster) (map[string]offsets.Topic, error) {
+	var named []string
+	patterns := false
+	for i := range cfg.Routes {
+		named = append(named, cfg.Routes[i].Topics...)
+		patterns = patterns || cfg.Routes[i].TopicPattern != ""
+	}
+	sort.Strings(named)
+	topics := map[string]offsets.Topic{}
+	if len(named) > 0 {
+		found, err := cluster.Topics(ctx, named...)
+		if err != nil {
+			return nil, err
+		}
+		for n, t := range found {
+			topics[n] = t
+		}
+	}
+	if patterns {
+		all, err := cluster.Topics(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for n, t := range all {
+			if !t.Internal && len(cfg.RoutesOf(n)) > 0 {
+				topics[n] = t
+			}
+		}
+	}
+	for n, t := range topics {
+		if t.ID == (batcher.TopicID{}) {
+			return nil, &offsets.NoTopicIDError{Topic: n}
+		}
+	}
+	return topics, nil
+}
+
+// owners asks Kafka whether owners of claims can still come (F6). Answers are
+// kept for a moment, since many claims have the same owner group.
+type owners struct {
+	cluster *offsets.Cluster
+	log     *slog.Logger
+
+	mu        sync.Mutex
+	live      map[string]bool
+	committed map[string]int64
+	asked     time.Time
+}
+
+const ownersFresh = 500 * time.Millisecond
+
+// Gone tells whether the owner can't come any more: its group has no live
+// member, or has committed past it.
+func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Since(o.asked) > ownersFresh {
+		o.live, o.committed, o.asked = map[string]bool{}, map[string]int64{}, time.Now()
+	}
+	live, known := o.live[owner.Group]
+	if !known {
+		s, err := o.cluster.GroupState(ctx, owner.Group)
+		if err != nil {
+			return false, err
+		}
+		live = s.Live()
+		o.live[owner.Group] = live
+	}
+	if !live {
+		return true, nil
+	}
+	at := owner.Group + "\x00" + owner.Source.String()
+	committed, known := o.committed[at]
+	if !known {
+		c, err := o.cluster.Committed(ctx, owner.Group, owner.Source.Topic, owner.Source.Partition)
+		switch {
+		case isGoneTopic(err):
+			return true, nil // a topic deleted since: nobody reads that record
+		case err != nil:
+			return false, err
+		}
+		committed = c.Offset
+		o.committed[at] = committed
+	}
+	return owner.Offset < committed, nil
+}
+
+// end is the offset at which a drain ends.
+func ends(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster, topics map[string]offsets.Topic) (map[string]map[int32]int64, error) {
+	names := make([]string, 0, len(topics))
+	for n := range topics {
+		names = append(names, n)
+	}
+	if len(names) == 0 {
+		return map[string]map[int32]int64{}, nil
+	}
+	bounds, err := cluster.Bounds(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]map[int32]int64{}
+	for topic, ps := range bounds {
+		out[topic] = map[int32]int64{}
+		for p, b := range ps {
+			if end := b.End(cfg.Kafka.Isolation == "read_committed"); end > b.Start {
+				out[topic][p] = end
+			} else {
+				out[topic][p] = 0
+			}
+		}
+	}
+	return out, nil
+}
+
+func describe(topics map[string]offsets.Topic) string {
+	names := make([]string, 0, len(topics))
+	for n, t := range topics {
+		names = append(names, fmt.Sprintf("%s (%d partitions)", n, t.Partitions))
+	}
+	sort.Strings(names)
+	return fmt.Sprint(names)
+}

@@ -1,0 +1,246 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/decode"
+	"github.com/oncesink/oncesink/pkg/dedup"
+	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/pipeline"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// Usage is an error that the operator mends in the configuration: exit code 2.
+type Usage struct{ Err error }
+
+func (e *Usage) Error() string { return e.Err.Error() }
+func (e *Usage) Unwrap() error { return e.Err }
+
+// Server opens ClickHouse as configured. It does not dial yet.
+func Server(cfg *config.Config, events writer.Events) (*writer.Server, error) {
+	t, err := cfg.ClickHouseTLS()
+	if err != nil {
+		return nil, &Usage{err}
+	}
+	return writer.Open(writer.Config{
+		Addresses: cfg.ClickHouse.Addresses, Balanced: cfg.ClickHouse.Balanced, Database: cfg.ClickHouse.Database,
+		Username: cfg.ClickHouse.Username, Password: cfg.ClickHouse.Password.Reveal(), TLS: t,
+		Compression: cfg.ClickHouse.Compression, Settings: cfg.ClickHouse.Settings,
+		InsertDeadline: cfg.ClickHouse.InsertDeadline, InsertTimeout: cfg.ClickHouse.InsertTimeout, MaxConns: 16,
+	}, events)
+}
+
+// StoreConfig is the store as configured.
+func StoreConfig(cfg *config.Config) (dedup.Config, error) {
+	t, err := cfg.RedisTLS()
+	if err != nil {
+		return dedup.Config{}, &Usage{err}
+	}
+	return dedup.Config{
+		Mode: cfg.Redis.Mode, Addresses: cfg.Redis.Addresses, Master: cfg.Redis.Master,
+		Username: cfg.Redis.Username, Password: cfg.Redis.Password.Reveal(), DB: cfg.Redis.DB, TLS: t,
+		AssumeNoEviction: cfg.Redis.AssumeNoEviction, Horizon: cfg.Redis.Horizon, PoolSize: 32,
+	}, nil
+}
+
+// columnsOf converts what the server declares for the decoder.
+func columnsOf(t *writer.Table) []decode.Column {
+	out := make([]decode.Column, 0, len(t.Columns))
+	for _, c := range t.Columns {
+		out = append(out, decode.Column{Name: c.Name, Type: c.Type, DefaultKind: c.DefaultKind, DefaultExpr: c.DefaultExpr})
+	}
+	return out
+}
+
+// Decoder compiles a route against the table as it is now.
+func Decoder(r *config.Route, t *writer.Table) (*decode.JSON, error) {
+	zone, err := time.LoadLocation(t.TimeZone)
+	if err != nil {
+		return nil, fmt.Errorf("the server's time zone %q is not known here: %w; install tzdata", t.TimeZone, err)
+	}
+	from := map[string]string{}
+	for name, c := range r.Columns {
+		from[name] = c.From
+	}
+	policy := decode.RejectUnknown
+	if r.UnknownFields == "ignore" {
+		policy = decode.IgnoreUnknown
+	}
+	d, err := decode.NewJSON(decode.Options{
+		Columns: columnsOf(t), Key: r.Key, EventTime: r.EventTime, Ignore: r.Ignore, UnknownFields: policy,
+		From: from, TimeZone: zone, Hasher: dedup.Hasher{}, MaxFutureMs: futureMost.Milliseconds(),
+	})
+	if err != nil {
+		return nil, &Usage{fmt.Errorf("route into %s: %w", t, err)}
+	}
+	return d, nil
+}
+
+// futureMost bounds how far an event time may lie behind its record's own
+// time: a slot of the store lives until its events are a horizon old.
+const futureMost = 24 * time.Hour
+
+// Domain is the dedup domain of a route into a table.
+func Domain(cfg *config.Config, r *config.Route, t *writer.Table) dedup.Domain {
+	return dedup.Domain{
+		Database: t.Database, Table: t.Name, TableUUID: t.UUID,
+		Route:     "key=" + strings.Join(escaped(r.Key), ",") + ";event_time=" + batcher.Escape(r.EventTime),
+		EventTime: r.EventTime != "", InsertDeadline: cfg.ClickHouse.InsertDeadline, Group: cfg.Kafka.Group,
+	}
+}
+
+func escaped(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = batcher.Escape(n)
+	}
+	return out
+}
+
+// openTarget opens a route into its table. An error of a server that is away
+// is returned as it is: the caller waits and tries again.
+func openTarget(ctx context.Context, cfg *config.Config, r *config.Route, server *writer.Server, clock *pipeline.ServerClock, log *slog.Logger) (*pipeline.Target, error) {
+	t, err := server.Describe(ctx, r.Table)
+	if err != nil {
+		return nil, err
+	}
+	d, err := Decoder(r, t)
+	if err != nil {
+		return nil, err
+	}
+	sc, err := StoreConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	store, err := dedup.Open(ctx, sc, Domain(cfg, r, t), hooks(server, t), storeEvents(t, log))
+	if err != nil {
+		return nil, err
+	}
+	most := 0
+	if t.PartitionKey != "" && t.PartitionKey != "tuple()" {
+		most = t.MaxPartitions
+	}
+	return &pipeline.Target{
+		Server: server, Clock: clock, Deadline: cfg.ClickHouse.InsertDeadline, Table: t, Store: store, Decoder: d, Key: r.Key,
+		PartitionMost: most, PartitionBy: fewPartitions(t.PartitionKey, r.EventTime, most),
+		Limits:  batcher.Limits{MaxRows: cfg.Batch.MaxRows, MaxBytes: int(cfg.Batch.MaxBytes), MaxAgeMs: cfg.Batch.MaxAge.Milliseconds()},
+		Horizon: cfg.Redis.Horizon, EventTime: r.EventTime != "", StopOnConflict: r.OnConflict == "stop",
+		PerSecond: float64(cfg.Batch.MaxInsertsPerSecond), Defaults: newEvaluator(server, d),
+	}, nil
+}
+
+// hooks answer what a quarantine has to know of ClickHouse.
+func hooks(server *writer.Server, t *writer.Table) dedup.Hooks {
+	return dedup.Hooks{
+		Quiet: func(ctx context.Context, since time.Duration) (bool, string, error) {
+			n, err := server.RunningSince(ctx, writer.TablePrefix(t.UUID), since)
+			if err != nil {
+				return false, "", err
+			}
+			return n == 0, fmt.Sprintf("%d inserts into %s from before still run", n, t), nil
+		},
+		TableEmpty: func(ctx context.Context) (bool, error) { return server.Empty(ctx, t) },
+	}
+}
+
+func storeEvents(t *writer.Table, log *slog.Logger) dedup.Events {
+	return dedup.Events{
+		EpochRaised: func(group int, epoch uint64, reason string) {
+			log.Warn("dedup store: new epoch, claims made before are void", "table", t.String(), "hash_group", group, "epoch", epoch, "reason", reason)
+		},
+		Quarantined: func(group int, until time.Time, reason string) {
+			log.Info("dedup store: quarantine, claims wait", "table", t.String(), "hash_group", group, "until", until, "reason", reason)
+		},
+		Opened: func(group int, epoch uint64, verify bool) {
+			log.Info("dedup store: quarantine is over", "table", t.String(), "hash_group", group, "epoch", epoch, "verify_mode", verify)
+		},
+	}
+}
+
+// evaluator has the server evaluate DEFAULT expressions. One that refers to
+// other columns can't be evaluated on its own; it is found once and noted.
+type evaluator struct {
+	server *writer.Server
+	names  []string
+
+	mu      sync.Mutex
+	refused map[string]string // name -> why
+}
+
+func newEvaluator(server *writer.Server, d *decode.JSON) *evaluator {
+	e := &evaluator{server: server}
+	for _, c := range d.NeedsDefaults() {
+		e.names = append(e.names, c.Name)
+	}
+	return e
+}
+
+// Evaluate fills d with the values of this moment.
+func (e *evaluator) Evaluate(ctx context.Context, d *decode.Defaults) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.refused == nil {
+		refused := map[string]string{}
+		for _, name := range e.names {
+			switch err := e.server.Select(ctx, d.Query(name), d.Results(name)); {
+			case err == nil:
+			case isException(err):
+				refused[name] = err.Error()
+			default:
+				return err
+			}
+		}
+		e.refused = refused
+	}
+	var names []string
+	for _, name := range e.names {
+		if why, bad := e.refused[name]; bad {
+			d.Unavailable(name, why)
+		} else {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return e.server.Select(ctx, d.Query(names...), d.Results(names...))
+}
+
+func isException(err error) bool {
+	var ex *writer.Exception
+	return errors.As(err, &ex)
+}
+
+func isGoneTopic(err error) bool { return errors.Is(err, offsets.ErrTopicGone) }
+
+// fewPartitions tells for the common partition keys by time whether all rows
+// between two event times lie in at most `most` partitions. nil: ask the server.
+func fewPartitions(key, eventTime string, most int) pipeline.PartitionBound {
+	if eventTime == "" || most <= 0 {
+		return nil
+	}
+	var days int64
+	for form, d := range map[string]int64{"toYYYYMM(%s)": 28, "toYYYYMMDD(%s)": 1, "toDate(%s)": 1, "toMonday(%s)": 7, "toStartOfMonth(%s)": 28, "toStartOfDay(%s)": 1} {
+		for _, arg := range []string{"%s", "toDateTime(%s)", "fromUnixTimestamp64Milli(%s)", "toDateTime64(%s, 3)", "toDateTime(intDiv(%s, 1000))", "toDateTime(%s / 1000)"} {
+			if key == fmt.Sprintf(form, fmt.Sprintf(arg, eventTime)) {
+				days = d
+			}
+		}
+	}
+	if days == 0 {
+		return nil
+	}
+	const day = 24 * 3600 * 1000
+	return func(first, last int64) bool {
+		// A span of n days meets at most n/days + 2 partitions, whatever the zone.
+		return (last-first)/day/days+2 <= int64(most)
+	}
+}

@@ -1,0 +1,372 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/dedup"
+	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// do runs one effect and returns its answer; nil when the assignment ended
+// before there was one. Errors that pass are waited out here, so that the
+// machine sees answers only.
+func (w *worker) do(e Effect) Event {
+	switch e := e.(type) {
+	case ReadAcked:
+		return w.readAcked(e)
+	case StartRun:
+		return w.storeCall(e.Ref, "start a run", func() error { return w.target.Store.StartRun(w.ctx, w.source, e.At) })
+	case Claim:
+		return w.claim(e)
+	case Renew:
+		return w.renew(e)
+	case TakeOver:
+		return w.takeOver(e)
+	case Release:
+		return w.releaseClaims(e)
+	case Publish:
+		return w.publish(e)
+	case AskGate:
+		return w.askGate(e)
+	case AskOwners:
+		return w.askOwners(e)
+	case Commit:
+		return w.commit(e)
+	case Insert:
+		return w.insert(e)
+	case AwaitOver:
+		return w.awaitOver(e)
+	case AskFacts:
+		return w.askFacts(e)
+	case Read:
+		return w.read(e)
+	case Isolate:
+		return w.isolate(e)
+	case DeadLetter:
+		return w.deadLetter(e)
+	case Sleep:
+		jitter := time.Duration(rand.Int64N(e.Millis/4+1)) * time.Millisecond //nolint:gosec // spreads retries, keeps no secret
+		if !w.sleep(time.Duration(e.Millis)*time.Millisecond + jitter) {
+			return nil
+		}
+		return Done{e.Ref}
+	}
+	panic(fmt.Sprintf("effect %T is not known", e))
+}
+
+func (w *worker) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-w.ctx.Done():
+		return false
+	}
+}
+
+// until repeats f while it fails with something that passes, telling why.
+// Only an error that final accepts is returned. False: the assignment ended.
+func (w *worker) until(doing string, final func(error) bool, f func() error) (error, bool) {
+	pause := 20 * time.Millisecond
+	told := false
+	for {
+		err := f()
+		if err == nil || final != nil && final(err) {
+			if told {
+				w.shell.tellPassed(w)
+			}
+			return err, true
+		}
+		if w.ctx.Err() != nil {
+			return err, false
+		}
+		told = true
+		w.shell.tellWaits(w, doing+": "+err.Error())
+		if !w.sleep(pause + time.Duration(rand.Int64N(int64(pause)))) { //nolint:gosec // spreads retries
+			return err, false
+		}
+		pause = min(pause*2, 2*time.Second)
+	}
+}
+
+// void tells errors that make the verdicts of a ticket void.
+func void(err error) bool {
+	var e *dedup.EpochChanged
+	return errors.As(err, &e)
+}
+
+// broken tells errors that only an operator ends.
+func broken(err error) bool {
+	var s *dedup.Swapped
+	var r *dedup.RouteChanged
+	return errors.As(err, &s) || errors.As(err, &r)
+}
+
+func voidOrBroken(err error) bool { return void(err) || broken(err) }
+
+// storeAnswer turns the end of a store call into an event.
+func (w *worker) storeAnswer(ref Ref, err error, lives bool, ok Event) Event {
+	switch {
+	case !lives:
+		return nil
+	case err == nil:
+		return ok
+	case void(err):
+		return Refused{ref}
+	}
+	var s *dedup.Swapped
+	if errors.As(err, &s) {
+		w.shell.tableSwapped(err)
+		return Broken{Reason: err.Error(), Cure: "the table was replaced: the sink has to read it anew; it restarts by itself or is to be started again"}
+	}
+	return Broken{Reason: err.Error(), Cure: "give all routes into the table the same key definition"}
+}
+
+func (w *worker) storeCall(ref Ref, doing string, f func() error) Event {
+	err, lives := w.until(doing, voidOrBroken, f)
+	return w.storeAnswer(ref, err, lives, Done{ref})
+}
+
+func (w *worker) readAcked(e ReadAcked) Event {
+	var run dedup.Run
+	var ticket dedup.Ticket
+	err, lives := w.until("read the acked run", voidOrBroken, func() (err error) {
+		// The run counts under the epochs that held before and after it was read.
+		if ticket, err = w.target.Store.Epochs(w.ctx); err != nil {
+			return err
+		}
+		if run, err = w.target.Store.Acked(w.ctx, w.source); err != nil {
+			return err
+		}
+		after, err := w.target.Store.Epochs(w.ctx)
+		if err == nil && !after.Equal(ticket) {
+			run = dedup.Run{}
+		}
+		return err
+	})
+	if err == nil && run.Known && w.startedFresh {
+		return Broken{
+			Reason: fmt.Sprintf("the group has no committed offset for %s/%d, but the dedup store knows that it had reached %d", w.topic, w.partition, run.Hi),
+			Cure:   "its offsets expired or were deleted: `sink offsets resolve` sets where to go on (the store's figure, or the start to read all again)",
+		}
+	}
+	return w.storeAnswer(e.Ref, err, lives, AckedRun{Ref: e.Ref, Run: run, Ticket: ticket})
+}
+
+func items(s Set, nonce uint32) []dedup.Item {
+	out := make([]dedup.Item, 0, s.Len())
+	s.Each(func(_ int, b *Batch, row int32) {
+		it := b.item(row)
+		it.Nonce = nonce
+		out = append(out, it)
+	})
+	return out
+}
+
+func (w *worker) claim(e Claim) Event {
+	batch := dedup.Batch{Source: w.source, First: e.First, Nonce: e.Nonce, Late: e.Late, Items: items(e.Set, 0)}
+	reply := &dedup.Reply{}
+	start := time.Now()
+	err, lives := w.until("claim "+plural(len(batch.Items), "key"), voidOrBroken, func() error { return w.target.Store.Claim(w.ctx, &batch, reply) })
+	if err == nil {
+		w.shell.events.Claim(len(batch.Items), time.Since(start))
+		w.shell.events.Step(w.topic, w.partition, StepClaimed)
+	}
+	return w.storeAnswer(e.Ref, err, lives, Claimed{Ref: e.Ref, Reply: reply})
+}
+
+func (w *worker) renew(e Renew) Event {
+	batch := dedup.Batch{Source: w.source, First: e.First, Nonce: e.Nonce, Late: e.Late, Items: items(e.Set, e.Old)}
+	reply := &dedup.Reply{}
+	err, lives := w.until("renew "+plural(len(batch.Items), "claim"), voidOrBroken, func() error { return w.target.Store.Renew(w.ctx, e.Ticket, &batch, reply) })
+	return w.storeAnswer(e.Ref, err, lives, Claimed{Ref: e.Ref, Reply: reply})
+}
+
+func gateItems(s Set, owners []dedup.Owner) []dedup.GateItem {
+	out := make([]dedup.GateItem, 0, len(owners))
+	s.Each(func(i int, b *Batch, row int32) {
+		it := dedup.GateItem{Item: b.item(row), Owner: owners[i]}
+		it.Nonce = owners[i].Nonce
+		out = append(out, it)
+	})
+	return out
+}
+
+func (w *worker) takeOver(e TakeOver) Event {
+	reply := &dedup.Reply{}
+	err, lives := w.until("take claims over", voidOrBroken, func() error {
+		return w.target.Store.TakeOver(w.ctx, w.source, e.Nonce, gateItems(e.Set, e.Owners), reply)
+	})
+	return w.storeAnswer(e.Ref, err, lives, Claimed{Ref: e.Ref, Reply: reply})
+}
+
+func (w *worker) releaseClaims(e Release) Event {
+	return w.storeCall(e.Ref, "release claims", func() error {
+		return w.target.Store.Release(w.ctx, e.Ticket, w.source, items(e.Set, e.Nonce))
+	})
+}
+
+func (w *worker) publish(e Publish) Event {
+	ev := w.storeCall(e.Ref, "publish the acked run", func() error {
+		return w.target.Store.Publish(w.ctx, w.source, e.Lo, e.Hi, e.Ticket, e.All)
+	})
+	w.shell.events.Step(w.topic, w.partition, StepPublished)
+	return ev
+}
+
+func (w *worker) askGate(e AskGate) Event {
+	out := make([]dedup.GateAnswer, len(e.Owners))
+	err, lives := w.until("ask the commit gate", voidOrBroken, func() error {
+		return w.target.Store.Gate(w.ctx, gateItems(e.Set, e.Owners), out)
+	})
+	return w.storeAnswer(e.Ref, err, lives, GateAnswers{Ref: e.Ref, Answers: out})
+}
+
+func (w *worker) askOwners(e AskOwners) Event {
+	gone := make([]bool, len(e.Owners))
+	known := map[batcher.Owner]bool{}
+	err, lives := w.until("ask Kafka whether owners of claims can still come", nil, func() error {
+		for i, o := range e.Owners {
+			g, ok := known[o.Owner]
+			if !ok {
+				var err error
+				if g, err = w.shell.owners.Gone(w.ctx, o); err != nil {
+					return err
+				}
+				known[o.Owner] = g
+			}
+			gone[i] = g
+		}
+		return nil
+	})
+	if err != nil || !lives {
+		return nil
+	}
+	return OwnersGone{Ref: e.Ref, Gone: gone}
+}
+
+func (w *worker) commit(e Commit) Event {
+	meta := ""
+	if len(e.Intent.Entries) > 0 {
+		text, err := e.Intent.Encode()
+		if err != nil {
+			return Broken{Reason: "the intent can't be written: " + err.Error(), Cure: "this is a defect of the sink; nothing was sent"}
+		}
+		meta = text
+	}
+	start := time.Now()
+	err := w.shell.committer.Commit(w.ctx, offsets.Commit{
+		Topic: w.topic, TopicID: w.source.Topic, Partition: w.partition, Lease: w.lease,
+		Offset: e.Offset, LeaderEpoch: -1, Metadata: meta,
+	})
+	var refused *offsets.RefusedError
+	switch {
+	case err == nil:
+	case errors.As(err, &refused):
+		return Broken{Reason: err.Error(), Cure: refused.Cure}
+	case errors.Is(err, offsets.ErrFenced), w.ctx.Err() != nil:
+		return nil // the partition is another's; the callback ends this worker
+	default:
+		return Broken{Reason: err.Error(), Cure: "see the error; what is in ClickHouse is safe and stays once"}
+	}
+	w.shell.events.Commit(time.Since(start))
+	if meta != "" {
+		w.shell.events.Step(w.topic, w.partition, StepIntent)
+	} else {
+		w.shell.events.Step(w.topic, w.partition, StepCommitted)
+	}
+	return Done{e.Ref}
+}
+
+// awaitOver waits until the server refuses whatever has not started, and then
+// until nothing that has started still runs. It never kills.
+func (w *worker) awaitOver(e AwaitOver) Event {
+	w.shell.events.Recovery(w.topic, w.partition, "earlier attempts must be over")
+	first := true
+	_, lives := w.until("wait until earlier inserts are over", nil, func() error {
+		left := time.UnixMilli(e.Until).Sub(w.target.Clock.Now())
+		if left >= 0 {
+			if first {
+				first = false
+				if !w.sleep(left + time.Millisecond) {
+					return w.ctx.Err()
+				}
+				left = time.UnixMilli(e.Until).Sub(w.target.Clock.Now())
+			}
+			if left >= 0 {
+				return fmt.Errorf("the insert deadline passes in %s", left.Round(time.Millisecond))
+			}
+		}
+		for _, stem := range e.Stems {
+			n, err := w.target.Server.Running(w.ctx, stem)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				return fmt.Errorf("%s of %s still run in ClickHouse", plural(n, "insert"), stem)
+			}
+		}
+		return nil
+	})
+	if !lives {
+		return nil
+	}
+	return Done{e.Ref}
+}
+
+func (w *worker) askFacts(e AskFacts) Event {
+	f := Facts{Ref: e.Ref}
+	from, deadline := time.UnixMilli(e.FirstAttempt), time.UnixMilli(e.Deadline)
+	_, lives := w.until("ask ClickHouse for the fate of an earlier insert", nil, func() error {
+		var err error
+		if f.Safe, f.Why, err = w.target.Server.SafeWindow(w.ctx, w.target.Table, from); err != nil {
+			return err
+		}
+		f.Attempts, err = w.attempts(e, from, deadline)
+		return err
+	})
+	if !lives {
+		return nil
+	}
+	for _, v := range w.target.Table.Views {
+		f.Views = append(f.Views, v.String())
+	}
+	return f
+}
+
+func (w *worker) deadLetter(e DeadLetter) Event {
+	out := make([]OutLetter, 0, len(e.Letters))
+	classes := map[string]int{}
+	for _, l := range e.Letters {
+		m := l.Row.Batch.Data.(*material)
+		r := m.raw[l.Row.Index]
+		o := OutLetter{
+			Letter: l, Topic: r.Topic, Source: w.source, Offset: r.Offset, TimestampMs: r.Timestamp.UnixMilli(),
+			Key: r.Key, Value: r.Value, Fingerprint: l.Row.Batch.Records[l.Row.Index].Fingerprint,
+		}
+		for _, h := range r.Headers {
+			o.Headers = append(o.Headers, Header{Key: h.Key, Value: h.Value})
+		}
+		out = append(out, o)
+		classes[l.Class]++
+	}
+	_, lives := w.until("send "+plural(len(out), "record")+" to the dead-letter topic", nil, func() error { return w.shell.letters.Send(w.ctx, out) })
+	if !lives {
+		return nil
+	}
+	for class, n := range classes {
+		w.shell.events.Letters(w.topic, class, n)
+	}
+	return Done{e.Ref}
+}
+
+func (w *worker) outcome(r writer.Result, rows int, took time.Duration) {
+	w.shell.events.Insert(w.target.Table.String(), r.Outcome.String(), rows, took)
+}
+

@@ -1,0 +1,500 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/dedup"
+	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// phase is what the main lane awaits.
+type phase uint8
+
+const (
+	phaseNone phase = iota
+	phaseAcked
+	phaseStartRun
+	phaseClaim
+	phaseLetters
+	phaseVerify // reads NEW rows in ClickHouse: verify mode, cold keys, late rows
+	phaseOver
+	phaseFacts
+	phaseRead
+	phaseRenew
+	phaseIntent
+	phaseInsert
+	phaseBackoff
+	phaseIsolate
+	phaseRelease
+	phasePublish
+	phasePublishAll
+	phaseCommitIdle
+)
+
+// job is one set of rows on its way: a batch, or late rows of held batches.
+type job struct {
+	batch *Batch   // nil: late rows
+	late  *lateSet // nil: a batch
+
+	phase   phase
+	nonce   uint32
+	old     uint32 // nonce that a renewal replaces
+	met     uint32 // nonce that claims of ours held before this attempt; 0: none, or several
+	several bool
+	left    int64 // server time at which the claims left; D counts from here
+	replied int64
+	ticket  dedup.Ticket
+	verify  bool
+	judged  bool // earlier attempts are over and what they did is known
+
+	set     Set
+	span    batcher.Range
+	digest  uint64
+	prior   *offsets.Entry // earlier attempts at this set, from the intent or this life
+	attempt int
+	fails   int
+	letters []Letter
+	poison  Set
+	lastly  string // the last reason of a failure
+	facts   Facts
+}
+
+// startBatch takes a batch from the shell.
+func (m *Machine) startBatch(b *Batch) {
+	if !m.Ready() {
+		panic(fmt.Sprintf("batch %s was cut while %d waits", b.Range, m.mainRef))
+	}
+	if b.Range.First != m.next {
+		panic(fmt.Sprintf("batch %s was cut where offset %d is next", b.Range, m.next))
+	}
+	m.begin(b)
+	m.job = &job{batch: b, span: b.Range}
+	if e := m.entryOf(b.Range); e != nil {
+		c := *e
+		c.Tables = append([]offsets.Sent(nil), e.Tables...)
+		m.job.prior = &c
+	}
+	m.judge()
+}
+
+// judge claims what is open; when nothing is, the verdicts are complete.
+func (m *Machine) judge() {
+	j := m.job
+	m.fold(j.batch)
+	rows := m.open(j.batch)
+	if len(rows) == 0 {
+		m.judged()
+		return
+	}
+	m.claim(Set{Parts: []Part{{Batch: j.batch, Rows: append([]int32(nil), rows...)}}})
+}
+
+func (m *Machine) claim(set Set) {
+	j := m.job
+	if j.nonce == 0 {
+		j.nonce, j.left = m.cfg.Nonce(), m.now
+	}
+	j.set = set
+	first := j.span.First
+	if j.late != nil {
+		first = math.MaxInt64 // only the very record: a later batch may own the key by now
+	}
+	j.phase = phaseClaim
+	m.emit(Claim{Ref: m.mainCall(), First: first, Nonce: j.nonce, Late: j.late != nil, Set: set})
+}
+
+// afresh drops every verdict that came from the store: the epoch it was given
+// under is gone, or a claim was lost to another.
+func (m *Machine) afresh() {
+	j := m.job
+	j.nonce, j.ticket, j.judged, j.verify = 0, dedup.Ticket{}, false, false
+	if j.late != nil {
+		rows := Set{}
+		for _, r := range j.late.rows {
+			if v := r.Batch.verdicts[r.Index]; v == vLate {
+				rows = setOf(j.late.rows).filter(func(_ int, b *Batch, row int32) bool { return b.verdicts[row] == vLate })
+				break
+			}
+		}
+		if rows.Len() == 0 {
+			m.finishLate()
+			return
+		}
+		m.claim(rows)
+		return
+	}
+	b := j.batch
+	for i, v := range b.verdicts {
+		switch v {
+		case vNew, vMine, vWait, vDupProducer, vDupGroup, vDupTopic:
+			b.verdicts[i] = vOpen
+		}
+	}
+	m.judge()
+}
+
+// mainAnswer goes on with the main lane.
+func (m *Machine) mainAnswer(ev Event) {
+	j := m.job
+	if j == nil {
+		m.idleAnswer(ev)
+		return
+	}
+	switch e := ev.(type) {
+	case Refused:
+		if j.phase == phasePublish {
+			// The rows are in; only the run is void, and the next batch starts
+			// a new one under the present epoch.
+			m.published()
+			return
+		}
+		m.afresh()
+	case Claimed:
+		if j.phase == phaseRenew {
+			m.renewed(e.Reply)
+		} else {
+			m.claimed(e.Reply)
+		}
+	case Done:
+		m.mainDone()
+	case Found:
+		m.found(e.Present)
+	case Facts:
+		m.factsKnown(e)
+	case Inserted:
+		m.inserted(e.Result)
+	case Isolated:
+		m.isolated(e.Bad)
+	}
+}
+
+func (m *Machine) mainDone() {
+	j := m.job
+	switch j.phase {
+	case phaseLetters:
+		acknowledged(j.letters)
+		j.letters = nil
+		m.lettersKept()
+	case phaseOver:
+		m.attemptsOver()
+	case phaseIntent:
+		m.committedTo()
+		m.send()
+	case phaseBackoff:
+		m.renewOrSend()
+	case phaseRelease:
+		m.judge()
+	case phasePublish:
+		m.published()
+	}
+}
+
+func (m *Machine) claimed(r *dedup.Reply) {
+	j := m.job
+	ticket, ok := j.ticket.Merge(r.Ticket)
+	if !ok {
+		m.afresh()
+		return
+	}
+	j.ticket, m.ticket = ticket, ticket
+	j.verify = j.verify || r.Verify
+	j.replied = m.now
+	m.waits("")
+	if j.late != nil {
+		m.lateClaimed(r)
+		return
+	}
+	mine, fell := m.apply(j, r)
+	if mine {
+		j.judged = false
+	}
+	if fell && m.cfg.Conflict {
+		l := m.letters(j.batch)
+		m.halt("conflict: "+l[0].Detail+fmt.Sprintf(" (record %s@%d)", m.cfg.Source, j.batch.Records[l[0].Row.Index].Offset),
+			"on_conflict is `stop`: correct the source, or set on_conflict: dead_letter to go on")
+		return
+	}
+	m.judge() // followers of what fell out are judged anew; else complete
+}
+
+// judged: every record has its verdict. What can't go to the table goes to the
+// dead-letter topic first, then the rows go on.
+func (m *Machine) judged() {
+	j := m.job
+	if j.batch != nil {
+		if j.letters = m.letters(j.batch); len(j.letters) > 0 {
+			j.phase = phaseLetters
+			m.emit(DeadLetter{Ref: m.mainCall(), Letters: j.letters})
+			return
+		}
+	}
+	m.settle()
+}
+
+func (m *Machine) lettersKept() {
+	j := m.job
+	for i, v := range j.batch.verdicts {
+		if v == vDead {
+			// The record may own a claim from a time when it could be decoded
+			// (F3): owners up to it are no longer covered by the run.
+			if o := j.batch.Records[i].Offset + 1; o > m.lo {
+				m.lo = o
+			}
+		}
+	}
+	if j.poison.Len() > 0 {
+		set := j.poison
+		j.poison = Set{}
+		j.phase = phaseRelease
+		m.emit(Release{Ref: m.mainCall(), Ticket: j.ticket, Nonce: j.nonce, Set: set})
+		return
+	}
+	m.settle()
+}
+
+// settle decides how the rows of the job go on.
+func (m *Machine) settle() {
+	j := m.job
+	rows := m.jobRows()
+	if rows.Len() == 0 {
+		m.acknowledgedAll()
+		return
+	}
+	j.set = rows
+	mine := false
+	cold := false
+	rows.Each(func(_ int, b *Batch, row int32) {
+		mine = mine || b.verdicts[row] == vMine
+		cold = cold || b.Records[row].Cold
+	})
+	if j.late != nil {
+		mine = j.late.mine
+		cold = true // the claim vanished once: the table knows best
+	}
+	switch {
+	case j.judged:
+		m.renewOrSend()
+	case mine || j.prior != nil:
+		m.awaitOver()
+	case j.verify || cold:
+		j.phase = phaseVerify
+		m.emit(Read{Ref: m.mainCall(), Set: rows})
+	default:
+		m.renewOrSend()
+	}
+}
+
+// jobRows is what the job would send.
+func (m *Machine) jobRows() Set {
+	j := m.job
+	if j.late == nil {
+		return j.batch.set(vNew, vMine)
+	}
+	return setOf(j.late.rows).filter(func(_ int, b *Batch, row int32) bool { return b.verdicts[row] == vLate })
+}
+
+// renewOrSend commits the intent when there is time left to send under it,
+// and takes a new deadline with a renewed claim otherwise.
+func (m *Machine) renewOrSend() {
+	j := m.job
+	j.set = m.jobRows()
+	if j.set.Len() == 0 {
+		m.acknowledgedAll()
+		return
+	}
+	if m.now > j.left+m.cfg.Deadline-m.cfg.Deadline/4 {
+		j.old, j.nonce, j.left = j.nonce, m.cfg.Nonce(), m.now
+		j.phase = phaseRenew
+		m.emit(Renew{Ref: m.mainCall(), Ticket: j.ticket, First: j.span.First, Old: j.old, Nonce: j.nonce, Late: j.late != nil, Set: j.set})
+		return
+	}
+	m.intend()
+}
+
+func (m *Machine) renewed(r *dedup.Reply) {
+	ticket, ok := m.job.ticket.Merge(r.Ticket)
+	for i := range r.Answers {
+		if r.Answers[i].Verdict != dedup.New && r.Answers[i].Verdict != dedup.Mine {
+			ok = false
+		}
+	}
+	if !ok {
+		m.afresh()
+		return
+	}
+	m.job.ticket = ticket
+	m.intend()
+}
+
+// intend commits the intent: the offset of what is settled, the list of what
+// is under way.
+func (m *Machine) intend() {
+	j := m.job
+	j.digest = digest(j.set)
+	j.phase = phaseIntent
+	e := &offsets.Entry{Range: j.span, Tables: []offsets.Sent{m.sent(j)}}
+	if j.late != nil {
+		e.Late = j.set.offsets()
+		first, last := j.set.span()
+		e.Range = batcher.Range{First: first, Last: last}
+		j.span = e.Range
+		j.late.entry = e
+	} else {
+		j.batch.entry = e
+	}
+	m.commitNow()
+}
+
+func (m *Machine) sent(j *job) offsets.Sent {
+	s := offsets.Sent{
+		Table: m.cfg.Table, Rows: j.set.Len(), Digest: j.digest,
+		Deadline: milli(j.left + m.cfg.Deadline), FirstAttempt: milli(j.left), Attempt: j.attempt, Nonce: j.nonce,
+	}
+	if j.prior != nil {
+		p := j.prior.Tables[0]
+		s.FirstAttempt, s.Replica = p.FirstAttempt, p.Replica
+		s.Mixed = p.Mixed || p.Rows != s.Rows || p.Digest != s.Digest
+	}
+	return s
+}
+
+// send sends the set; its intent is committed.
+func (m *Machine) send() {
+	j := m.job
+	j.phase = phaseInsert
+	j.attempt++
+	replica := ""
+	if j.prior != nil {
+		replica = j.prior.Tables[0].Replica
+	}
+	m.emit(Insert{Ref: m.mainCall(), Set: j.set, Range: j.span, Digest: j.digest, Deadline: j.left + m.cfg.Deadline, Attempt: j.attempt, Replica: replica})
+}
+
+func (m *Machine) inserted(r writer.Result) {
+	j := m.job
+	switch {
+	case r.Outcome == writer.Written:
+		m.waits("")
+		j.set.mark(vOwn)
+		j.fails = 0
+		m.acknowledgedAll()
+	case r.Outcome == writer.Rejected && r.Cause == writer.Late:
+		m.renewOrSend()
+	case r.Outcome == writer.Rejected && r.Cause == writer.Data:
+		j.lastly = r.Message
+		j.phase = phaseIsolate
+		m.emit(Isolate{Ref: m.mainCall(), Set: j.set})
+	case r.Outcome == writer.Rejected:
+		m.backoff(r)
+	default:
+		// Whatever was sent may be written, or may yet be: from here on the
+		// attempt is a prior one, judged like one of another life.
+		e := j.batchEntry()
+		c := *e
+		c.Tables = append([]offsets.Sent(nil), e.Tables...)
+		if r.Replica != "" {
+			c.Tables[0].Replica = r.Replica
+		}
+		j.prior, j.met, j.several = &c, j.nonce, false
+		j.judged = false
+		j.lastly = r.Message
+		j.fails++
+		m.waits("insert " + j.span.String() + " has an unknown outcome, waiting until its attempt is over: " + r.Message)
+		m.awaitOver()
+	}
+}
+
+func (j *job) batchEntry() *offsets.Entry {
+	if j.late != nil {
+		return j.late.entry
+	}
+	return j.batch.entry
+}
+
+func (m *Machine) backoff(r writer.Result) {
+	j := m.job
+	j.fails++
+	wait := int64(100) << min(j.fails-1, 7)
+	if wait > 10_000 {
+		wait = 10_000
+	}
+	m.waits("insert " + j.span.String() + " was refused and is repeated: " + r.Message)
+	j.phase = phaseBackoff
+	m.emit(Sleep{Ref: m.mainCall(), Millis: wait})
+}
+
+func (m *Machine) isolated(bad []Refusal) {
+	j := m.job
+	if len(bad) == 0 {
+		m.halt(fmt.Sprintf("ClickHouse refuses the rows of %s, but none of them alone: %s", j.span, j.lastly),
+			"correct the table (constraint, expression) and start the sink again; nothing of this range was written")
+		return
+	}
+	pos := map[int]Refusal{}
+	for _, r := range bad {
+		pos[r.Pos] = r
+	}
+	j.poison = j.set.filter(func(i int, b *Batch, row int32) bool {
+		r, ok := pos[i]
+		if !ok {
+			return false
+		}
+		b.verdicts[row] = vDead
+		if b.Rejects == nil {
+			b.Rejects = map[int32]Reject{}
+		}
+		b.Rejects[row] = Reject{Class: "server_rejected", Detail: fmt.Sprintf("code %d: %s", r.Code, r.Message)}
+		return true
+	})
+	// Every attempt of this set was refused before it wrote, so the rows that
+	// stay are simply sent again, under the token of their own set.
+	j.judged = true
+	if j.late != nil {
+		m.latePoison()
+		return
+	}
+	m.judged()
+}
+
+// acknowledgedAll: everything of the job is in ClickHouse. acked is published
+// before the gate is asked.
+func (m *Machine) acknowledgedAll() {
+	j := m.job
+	if j.late != nil {
+		m.finishLate()
+		return
+	}
+	if j.batch.entry == nil {
+		j.batch.entry = j.prior // settled without sending: the list stays true
+	}
+	m.hi = j.span.Next()
+	if m.lo > m.hi {
+		m.hi = m.lo
+	}
+	j.phase = phasePublish
+	m.shared = false
+	m.emit(Publish{Ref: m.mainCall(), Lo: m.lo, Hi: m.hi, Ticket: m.ticket})
+}
+
+func (m *Machine) published() {
+	b := m.job.batch
+	m.job = nil
+	m.next = b.Range.Next()
+	kept := m.plan[:0]
+	for _, e := range m.plan {
+		if e.Late != nil || e.Range.Last >= m.next {
+			kept = append(kept, e)
+		}
+	}
+	m.plan = kept
+	b.recount()
+	b.heldSince = m.now
+	m.held = append(m.held, b)
+	if b.waiting > 0 {
+		m.gate.wake()
+	}
+	m.planLate()
+}

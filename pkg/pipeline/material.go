@@ -1,0 +1,197 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/decode"
+)
+
+// material is what a batch is made of: the raw records, kept until the offset
+// is committed past them, and the columns of the rows that are to be sent.
+type material struct {
+	raw   []*kgo.Record // of Batch.Records[i]
+	block *decode.Block
+	rows  []int32 // Batch.Records index of each row of block, ascending
+	bytes int
+}
+
+// filling is a batch being put together.
+type filling struct {
+	batch *Batch
+	mat   *material
+	want  batcher.Want
+	state batcher.Filling
+}
+
+// take decodes a record into the batch. A record that can't be decoded stays
+// in the batch with its reason.
+func (w *worker) take(f *filling, r *kgo.Record) {
+	f.state.Next = r.Offset + 1
+	if f.state.Rows == 0 && f.state.SinceMs == 0 {
+		f.state.SinceMs = w.wall()
+	}
+	if r.Attrs.IsControl() {
+		r.Recycle() // a transaction's end: it covers an offset, nothing else
+		return
+	}
+	i := int32(len(f.batch.Records))
+	rec := Record{Offset: r.Offset}
+	row, reject := w.reader.decode(f.mat.block, r)
+	switch {
+	case reject == nil:
+		rec.Key, rec.EventMs = row.Key, row.EventTimeMs
+		rec.Fingerprint = uint32(row.Fingerprint) ^ uint32(row.Fingerprint>>32)
+		rec.Cold = w.target.EventTime && rec.EventMs < f.state.SinceMs-w.target.Horizon.Milliseconds()
+		f.mat.rows = append(f.mat.rows, i)
+	default:
+		rec.Status = Rejected
+		if f.batch.Rejects == nil {
+			f.batch.Rejects = map[int32]Reject{}
+		}
+		f.batch.Rejects[i] = Reject{Class: reject.Class, Detail: reject.Error()}
+	}
+	f.batch.Records = append(f.batch.Records, rec)
+	f.mat.raw = append(f.mat.raw, r)
+	n := len(r.Value) + len(r.Key) + recordOverhead
+	f.mat.bytes += n
+	f.state.Bytes += n
+	f.state.Rows++
+}
+
+// recordOverhead is what a buffered record costs beside its bytes.
+const recordOverhead = 160
+
+// reader decodes records for one goroutine.
+type reader struct {
+	decoder *decode.JSON
+	current *kgo.Record
+	header  func(name string) ([]byte, bool)
+}
+
+func newReader(d *decode.JSON) *reader {
+	r := &reader{decoder: d}
+	r.header = func(name string) ([]byte, bool) {
+		for i := range r.current.Headers {
+			if r.current.Headers[i].Key == name {
+				return r.current.Headers[i].Value, true
+			}
+		}
+		return nil, false
+	}
+	return r
+}
+
+func (d *reader) decode(b *decode.Block, r *kgo.Record) (decode.Row, *decode.Reject) {
+	d.current = r
+	rec := decode.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, TimestampMs: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value}
+	if len(r.Headers) > 0 {
+		rec.Headers = d.header
+	}
+	return d.decoder.Append(b, &rec)
+}
+
+// block returns columns with exactly the rows of the set, in its order. The
+// block of the batch itself serves when the set lies in one batch; what was
+// dropped from it before is decoded again from the raw records. fresh tells
+// that the block is the caller's to give back.
+func (w *worker) block(ctx context.Context, s Set) (b *decode.Block, fresh bool, err error) {
+	if len(s.Parts) == 1 {
+		p := s.Parts[0]
+		m := p.Batch.Data.(*material)
+		if same(m.rows, p.Rows) {
+			return m.block, false, nil
+		}
+		if keep := w.subset(m.rows, p.Rows); keep != nil {
+			m.block.Keep(keep)
+			m.rows = append(m.rows[:0], p.Rows...)
+			return m.block, false, nil
+		}
+	}
+	return w.decoded(ctx, s)
+}
+
+// decoded decodes the rows of the set again, into a block of its own.
+func (w *worker) decoded(ctx context.Context, s Set) (b *decode.Block, fresh bool, err error) {
+	b, err = w.pool.get(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	d := newReader(w.target.Decoder)
+	s.Each(func(_ int, batch *Batch, row int32) {
+		if err != nil {
+			return
+		}
+		m := batch.Data.(*material)
+		if _, reject := d.decode(b, m.raw[row]); reject != nil {
+			err = fmt.Errorf("record %s@%d could be decoded before and now can't: %w", w.source, m.raw[row].Offset, reject)
+		}
+	})
+	if err != nil {
+		w.pool.put(b)
+		return nil, false, err
+	}
+	return b, true, nil
+}
+
+func same(a, b []int32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// subset tells which of the rows to keep so that want is left; nil when some
+// of want is not there.
+func (w *worker) subset(rows, want []int32) []bool {
+	keep := w.keep[:0]
+	j := 0
+	for _, r := range rows {
+		hit := j < len(want) && want[j] == r
+		if hit {
+			j++
+		}
+		keep = append(keep, hit)
+	}
+	w.keep = keep
+	if j != len(want) {
+		return nil
+	}
+	return keep
+}
+
+// keyInput picks the key columns out of a block.
+func keyInput(in proto.Input, key []string) proto.Input {
+	var out proto.Input
+	for _, name := range key {
+		for _, c := range in {
+			if c.Name == name {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// release gives the memory of a committed batch back.
+func (w *worker) release(b *Batch) int {
+	m := b.Data.(*material)
+	for _, r := range m.raw {
+		r.Recycle()
+	}
+	if m.block != nil {
+		w.pool.put(m.block)
+	}
+	n := m.bytes
+	b.Data = nil
+	return n
+}

@@ -1,0 +1,157 @@
+package pipeline
+
+import (
+	"strings"
+
+	"github.com/oncesink/oncesink/pkg/dedup"
+)
+
+// covered tells whether the acked run, as it stood at the assignment, settles
+// a row of ours under the present epoch: its row is in ClickHouse, views
+// included, so that neither a wait nor a read is due. A taken claim is never
+// settled by a run.
+func (m *Machine) covered(o dedup.Owner, t dedup.Ticket) bool {
+	return m.acked.Known && !o.Taken && o.Offset >= m.acked.Lo && o.Offset < m.acked.Hi && m.ackedAt.Holds(t)
+}
+
+// awaitOver waits until no earlier attempt at these rows can still write. The
+// wait never kills: a killed insert leaves the table written and its views not.
+func (m *Machine) awaitOver() {
+	j := m.job
+	until := j.replied + m.cfg.Deadline
+	if j.prior != nil {
+		// A claim that still held the nonce of the intent proves that no later
+		// attempt follows it; otherwise a delayed commit may have overwritten a
+		// newer intent (F2), whose deadline lies at most D after our own claim.
+		if d := j.prior.Tables[0].Deadline.UnixMilli(); d > until || j.met != 0 && j.met == j.prior.Tables[0].Nonce {
+			until = d
+		}
+	}
+	j.phase = phaseOver
+	m.emit(AwaitOver{Ref: m.mainCall(), Stems: []string{m.cfg.Stem}, Until: until})
+}
+
+func (m *Machine) attemptsOver() {
+	j := m.job
+	if j.prior == nil {
+		j.phase = phaseRead
+		m.emit(Read{Ref: m.mainCall(), Set: j.set})
+		return
+	}
+	p := j.prior.Tables[0]
+	j.phase = phaseFacts
+	m.emit(AskFacts{Ref: m.mainCall(), Range: j.prior.Range, Digest: p.Digest, FirstAttempt: p.FirstAttempt.UnixMilli(), Deadline: p.Deadline.UnixMilli(), Replica: p.Replica})
+}
+
+// same: the rows are those of the earlier attempts, in number and digest.
+func (j *job) same() bool {
+	p := j.prior.Tables[0]
+	return p.Rows == j.set.Len() && p.Digest == digest(j.set)
+}
+
+func (m *Machine) factsKnown(f Facts) {
+	j := m.job
+	j.facts = f
+	if f.Safe && !j.verify && j.same() && !j.prior.Tables[0].Mixed {
+		// Case 1: the whole set again under the same token. ClickHouse drops
+		// what is there and completes partitions and views.
+		j.judged = true
+		m.renewOrSend()
+		return
+	}
+	j.phase = phaseRead
+	m.emit(Read{Ref: m.mainCall(), Set: j.set})
+}
+
+// found judges the rows by what the table has.
+func (m *Machine) found(present []bool) {
+	j := m.job
+	there := 0
+	for _, p := range present {
+		if p {
+			there++
+		}
+	}
+	if j.phase == phaseRead && j.prior != nil {
+		switch decide(j.same(), j.prior.Tables[0].Mixed, j.verify, j.facts, there, len(present), m.cfg.Views) {
+		case sendAll:
+			j.judged = true
+			m.renewOrSend()
+			return
+		case allThere:
+			j.set.mark(vOwn)
+			m.acknowledgedAll()
+			return
+		case stopHere:
+			m.halt(m.undecidable(there, len(present)),
+				"recompute these views for the range named, then run `sink offsets resolve` for this partition")
+			return
+		case sendMissing:
+		}
+	}
+	listed := j.prior != nil
+	j.set.Each(func(i int, b *Batch, row int32) {
+		if !present[i] {
+			if b.verdicts[row] == vMine {
+				b.verdicts[row] = vNew // ours, judged: not there
+			}
+			return
+		}
+		if listed || b.verdicts[row] == vMine || j.late != nil && j.late.mine {
+			b.verdicts[row] = vOwn
+		} else {
+			b.verdicts[row] = vDupTable
+		}
+	})
+	j.judged = true
+	m.renewOrSend()
+}
+
+type decision uint8
+
+const (
+	sendAll     decision = iota // under the same token
+	allThere                    // settled
+	sendMissing                 // what is not there, under the token of that set
+	stopHere                    // I4
+)
+
+// decide is the recovery table, case by case, of attempts that are over.
+// same: the rows are the attempt's, by number and digest. mixed: another token
+// was used for some of them. there of total rows were found by key.
+func decide(same, mixed, verify bool, f Facts, there, total int, views bool) decision {
+	switch {
+	case same && !mixed && f.Safe && (!verify || there == 0):
+		return sendAll
+	case same && f.Attempts.Known && f.Attempts.Finished:
+		return allThere
+	case there == 0 && f.Attempts.Known && f.Attempts.OnlyRejected:
+		return sendMissing
+	case !views:
+		return sendMissing
+	default:
+		return stopHere
+	}
+}
+
+func (m *Machine) undecidable(there, total int) string {
+	j := m.job
+	var b strings.Builder
+	b.WriteString("insert " + j.span.String() + " may have been pushed to the table but not to its views (")
+	b.WriteString(strings.Join(j.facts.Views, ", "))
+	b.WriteString("): ")
+	b.WriteString(plural(there, "row") + " of " + plural(total, "row") + " found in the table")
+	if !j.same() {
+		b.WriteString("; the rows differ from those the intent lists")
+	}
+	if j.facts.Why != "" {
+		b.WriteString("; a repeat under the same token is not safe: " + j.facts.Why)
+	}
+	switch {
+	case !j.facts.Attempts.Known:
+		b.WriteString("; the query log does not cover the attempt")
+	case !j.facts.Attempts.Finished:
+		b.WriteString("; the query log does not say that the attempt finished")
+	}
+	return b.String()
+}

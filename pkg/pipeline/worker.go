@@ -1,0 +1,372 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/offsets"
+)
+
+// worker runs the machine of one partition for one assignment. Its goroutine
+// is the only one that touches the machine, the batches and their columns,
+// except that an effect under way may read the columns of its set.
+type worker struct {
+	shell     *Shell
+	target    *Target
+	topic     string
+	partition int32
+	source    batcher.Source
+	lease     offsets.Lease
+	pool      *blockPool
+	machine   *Machine
+
+	ctx     context.Context // ends at revoke, loss or hard stop
+	cancel  context.CancelCauseFunc
+	done    chan struct{}
+	effects sync.WaitGroup
+
+	inbox   chan Event
+	arrived chan struct{}
+	softly  chan struct{} // closed: finish what is under way, then end
+
+	mu       sync.Mutex
+	queue    []*kgo.Record
+	buffered atomic.Int64 // bytes of queued, filling and held records
+	paused   atomic.Bool
+
+	fill     *filling
+	spare    []*kgo.Record // taken from queue, not yet decoded
+	flush    int64         // drain: cut without waiting once this offset is reached; -1: never
+	limits   batcher.Limits
+	epoch    int32 // leader epoch of the last record taken
+	lastDone time.Time
+
+	reader *reader
+	keep   []bool
+
+	committed atomic.Int64
+	halted    atomic.Bool
+	reason    atomic.Pointer[Halt]
+	waits     string
+
+	startedFresh bool // no committed offset
+}
+
+// wall is local time in milliseconds, for ages; deadlines use server time.
+func (w *worker) wall() int64 { return w.shell.clock().UnixMilli() }
+
+// serverNow is the servers' time in milliseconds, on the side that makes a
+// deadline come sooner.
+func (w *worker) serverNow() int64 { return w.target.Clock.Now().UnixMilli() }
+
+func (w *worker) run() {
+	defer close(w.done)
+	defer w.effects.Wait()
+	defer w.dropAll()
+	committed, err := w.lease.Committed(w.ctx)
+	if err != nil {
+		if w.ctx.Err() == nil && !errors.Is(err, offsets.ErrFenced) {
+			w.step(Broken{Reason: err.Error(), Cure: "grant READ on the group, then start the sink again"})
+			<-w.ctx.Done()
+		}
+		return
+	}
+	if !w.begin(committed) {
+		w.drainUntilGone()
+		return
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	softly := w.softly
+	for {
+		wake := w.feed()
+		if wake > 0 {
+			timer.Reset(time.Duration(wake) * time.Millisecond)
+		}
+		if softly == nil && w.finished() {
+			return
+		}
+		select {
+		case <-w.ctx.Done():
+			return
+		case ev := <-w.inbox:
+			w.step(ev)
+		case <-w.arrived:
+		case <-timer.C:
+		case <-softly:
+			softly = nil
+		}
+	}
+}
+
+// drainUntilGone: a stopped partition keeps nothing and waits to be taken away.
+func (w *worker) drainUntilGone() {
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-w.softly:
+			return
+		case <-w.arrived:
+			w.dropQueue()
+		}
+	}
+}
+
+// finished: nothing is under way that a soft stop should wait for. A closed
+// gate or an unknown outcome is left to the next owner.
+func (w *worker) finished() bool {
+	return w.machine.Halted() != nil || w.machine.quiet() && !w.machine.uncommitted()
+}
+
+func (w *worker) step(ev Event) {
+	for _, e := range w.machine.Step(w.serverNow(), ev) {
+		w.perform(e)
+	}
+	committed, next, held := w.machine.Position()
+	w.committed.Store(committed)
+	w.shell.events.Position(w.topic, w.partition, committed, next, held, int(w.buffered.Load()))
+}
+
+// feed decodes what has arrived, cuts when it is time, and lets an idle
+// machine commit. It returns when to look again, in milliseconds; 0: only when
+// something happens.
+func (w *worker) feed() (wake int64) {
+	for {
+		if w.machine.Halted() != nil {
+			w.halted.Store(true)
+			w.dropQueue()
+			return 0
+		}
+		stopping := w.stopping()
+		d := w.fillUp(stopping)
+		if d.Cut && w.machine.Ready() && !stopping {
+			w.cut()
+			continue
+		}
+		if w.machine.quiet() && (!d.Cut || stopping) {
+			before := w.machine.seq
+			w.step(Idle{})
+			if w.machine.seq == before && w.shell.clock().Sub(w.lastDone) > idleAgain {
+				w.lastDone = w.shell.clock()
+				w.step(Again{})
+			}
+		}
+		if d.WakeMs > 0 {
+			return max(d.WakeMs-w.wall(), 1)
+		}
+		return idleAgain.Milliseconds()
+	}
+}
+
+// idleAgain is how often an idle partition commits again (F9): a delayed
+// commit that landed late is overwritten, and offsets do not expire.
+const idleAgain = 5 * time.Minute
+
+func (w *worker) stopping() bool {
+	select {
+	case <-w.softly:
+		return true
+	default:
+		return false
+	}
+}
+
+// fillUp moves records from the queue into the batch being put together.
+func (w *worker) fillUp(stopping bool) batcher.Decision {
+	if w.fill == nil {
+		if stopping {
+			return batcher.Decision{}
+		}
+		if !w.openFilling() {
+			return batcher.Decision{WakeMs: w.wall() + 100}
+		}
+	}
+	f := w.fill
+	for {
+		d := w.limits.Decide(f.want, f.state, w.wall(), w.flush >= 0 && f.state.Next >= w.flush)
+		if d.Full || stopping {
+			return d
+		}
+		r := w.nextRecord()
+		if r == nil {
+			return d
+		}
+		if r.Offset < f.state.Next {
+			r.Recycle() // fetched again from a position before ours
+			continue
+		}
+		if !f.want.Takes(r.Offset) {
+			w.spare = append(w.spare, nil)
+			copy(w.spare[1:], w.spare)
+			w.spare[0] = r
+			f.state.Beyond = true
+			continue
+		}
+		w.epoch = r.LeaderEpoch
+		w.take(f, r)
+	}
+}
+
+// openFilling starts the next batch where the last one ended.
+func (w *worker) openFilling() bool {
+	if !w.machine.started {
+		return false
+	}
+	next := w.fillNext()
+	if !w.peek() {
+		f := &filling{want: w.machine.WantFrom(next), state: batcher.Filling{Next: next}}
+		if f.want.Last < next || f.want.Last < 0 {
+			return false // nothing there, and nothing to complete
+		}
+	}
+	block, err := w.pool.get(w.ctx)
+	if err != nil {
+		w.tellWaiting("the defaults of the columns can't be evaluated: " + err.Error())
+		return false
+	}
+	w.fill = &filling{
+		batch: &Batch{},
+		mat:   &material{block: block},
+		want:  w.machine.WantFrom(next),
+		state: batcher.Filling{Next: next},
+	}
+	return true
+}
+
+// fillNext is where the next batch starts: behind the one under way.
+func (w *worker) fillNext() int64 {
+	if j := w.machine.job; j != nil && j.batch != nil {
+		return j.batch.Range.Next()
+	}
+	return w.machine.next
+}
+
+func (w *worker) peek() bool {
+	if len(w.spare) > 0 {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) > 0
+}
+
+func (w *worker) nextRecord() *kgo.Record {
+	if len(w.spare) == 0 {
+		w.mu.Lock()
+		w.spare, w.queue = w.queue, w.spare[:0]
+		w.mu.Unlock()
+		if len(w.spare) == 0 {
+			return nil
+		}
+		// Taken from the front one by one; keep the backing array for reuse.
+	}
+	r := w.spare[0]
+	w.spare = w.spare[1:]
+	return r
+}
+
+// cut hands the batch to the machine.
+func (w *worker) cut() {
+	f := w.fill
+	w.fill = nil
+	f.batch.Range = f.want.Range(f.state)
+	f.batch.Data = f.mat
+	w.shell.events.Consumed(w.topic, w.partition, len(f.batch.Records))
+	w.step(Cut{f.batch})
+}
+
+// push is called by the poll loop.
+func (w *worker) push(records []*kgo.Record) {
+	n := 0
+	for _, r := range records {
+		n += len(r.Value) + len(r.Key) + recordOverhead
+	}
+	w.mu.Lock()
+	w.queue = append(w.queue, records...)
+	w.mu.Unlock()
+	w.buffered.Add(int64(n))
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
+}
+
+func (w *worker) dropQueue() {
+	w.mu.Lock()
+	for _, r := range w.queue {
+		r.Recycle()
+	}
+	w.queue = w.queue[:0]
+	w.mu.Unlock()
+	for _, r := range w.spare {
+		r.Recycle()
+	}
+	w.spare = nil
+	w.buffered.Store(0)
+}
+
+// dropAll gives up everything that is not committed past; effects are over.
+func (w *worker) dropAll() {
+	w.effects.Wait()
+	w.dropQueue()
+}
+
+// perform runs one effect; what takes time runs in a goroutine of its own,
+// which ends before the worker does.
+func (w *worker) perform(e Effect) {
+	switch e := e.(type) {
+	case Account:
+		w.buffered.Add(-int64(w.release(e.Batch)))
+		w.shell.events.Account(w.topic, w.partition, w.target.Table.String(), e.Counts)
+		w.shell.events.Step(w.topic, w.partition, StepCommitted)
+		w.shell.mayResume(w)
+		return
+	case Waits:
+		w.waits = e.Reason
+		w.tellState()
+		return
+	case Halt:
+		h := e
+		w.reason.Store(&h)
+		w.halted.Store(true)
+		w.shell.events.State(w.topic, w.partition, Stopped, e.Reason, e.Cure)
+		return
+	}
+	w.effects.Add(1)
+	go func() {
+		defer w.effects.Done()
+		defer w.shell.guard(w)
+		ev := w.do(e)
+		if ev == nil {
+			return // the assignment is over
+		}
+		select {
+		case w.inbox <- ev:
+		case <-w.ctx.Done():
+		}
+	}()
+}
+
+func (w *worker) tellWaiting(reason string) {
+	w.waits = reason
+	w.tellState()
+}
+
+func (w *worker) tellState() {
+	switch {
+	case w.halted.Load():
+	case w.waits != "":
+		w.shell.events.State(w.topic, w.partition, Waiting, w.waits, "")
+	default:
+		w.shell.events.State(w.topic, w.partition, Running, "", "")
+	}
+}
+
+
