@@ -17,8 +17,6 @@ type facts struct {
 	replMerge map[string]string // the same for replicated ones
 }
 
-const settingsOfInterest = "'deduplicate_insert', 'deduplicate_insert_select', 'use_strict_insert_block_limits', 'max_partitions_per_insert_block', 'log_queries', 'async_insert', 'insert_quorum'"
-
 func (s *Server) factsOf(ctx context.Context, r *replicaState) (*facts, error) {
 	r.mu.Lock()
 	f := r.facts
@@ -31,7 +29,7 @@ func (s *Server) factsOf(ctx context.Context, r *replicaState) (*facts, error) {
 		return nil, err
 	}
 	f = &facts{version: row[0], timezone: row[1], host: row[2]}
-	if f.settings, err = s.settingsFrom(ctx, r, "system.settings", "name IN ("+settingsOfInterest+")"); err != nil {
+	if f.settings, err = s.settingsFrom(ctx, r, "system.settings", "name IN ("+quoteTexts(settingsOfInterest())+")"); err != nil {
 		return nil, err
 	}
 	if f.mergeTree, err = s.settingsFrom(ctx, r, "system.merge_tree_settings", "name LIKE '%deduplication_window%'"); err != nil {

@@ -57,7 +57,7 @@ func (s *Server) insertInto(ctx context.Context, r *replicaState, st *Statement,
 		return result
 	}
 	stage, err := s.run(ctx, r, &request{
-		body: body, id: st.QueryID, settings: s.insertSettings(f, st), input: st.Input,
+		body: body, id: st.QueryID, settings: s.insertSettings(f, st, body), input: st.Input,
 		header: func(columns proto.ColInfoInput) error { return sameColumns(columns, st.Input) },
 	})
 	result := classify(err, stage, st.Table)
@@ -90,25 +90,6 @@ func insertSQL(st *Statement) (string, error) {
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM input(%s) WHERE NOT throwIf(now64(3) > toDateTime64('%s', 3, 'UTC'), %s) FORMAT Native",
 		st.Table.quoted(), columns, columns, quoteText(strings.Join(structure, ", ")),
 		st.Deadline.UTC().Format("2006-01-02 15:04:05.000"), quoteText(deadlineText)), nil
-}
-
-func (s *Server) insertSettings(f *facts, st *Statement) []proto.Setting {
-	out := make([]proto.Setting, 0, len(pinned)+len(pinnedWhereKnown)+len(s.cfg.Settings)+len(st.Settings)+1)
-	for _, name := range sortedNames(s.cfg.Settings) {
-		out = append(out, proto.Setting{Key: name, Value: s.cfg.Settings[name], Important: true})
-	}
-	for _, name := range sortedNames(st.Settings) {
-		if !pinnedSetting(name) {
-			out = append(out, proto.Setting{Key: name, Value: st.Settings[name], Important: true})
-		}
-	}
-	out = append(out, pinned...)
-	for _, p := range pinnedWhereKnown {
-		if _, known := f.settings[p.Key]; known {
-			out = append(out, p)
-		}
-	}
-	return append(out, proto.Setting{Key: "insert_deduplication_token", Value: st.Token, Important: true})
 }
 
 // sameColumns compares what the server expects with what is about to leave: it would take a block with other names in silence, with defaults instead of the values.

@@ -136,6 +136,9 @@ var codes = map[int32]class{
 	81:  {cause: Shape},         // UNKNOWN_DATABASE
 	117: {cause: Shape},         // INCORRECT_DATA
 	218: {cause: Shape},         // TABLE_IS_DROPPED
+	158: {cause: Misconfigured}, // TOO_MANY_ROWS
+	307: {cause: Misconfigured}, // TOO_MANY_BYTES
+	396: {cause: Misconfigured}, // TOO_MANY_ROWS_OR_BYTES
 	115: {cause: Misconfigured}, // UNKNOWN_SETTING
 	164: {cause: Misconfigured}, // READONLY
 	192: {cause: Misconfigured}, // UNKNOWN_USER

@@ -9,9 +9,6 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// plainStrings makes the server send LowCardinality columns as ordinary ones. It isn't important: a server without it has none of them.
-var plainStrings = []proto.Setting{{Key: "low_cardinality_allow_in_native_format", Value: "0"}}
-
 // read runs a SELECT whose columns are all of type String and returns its rows.
 func (s *Server) read(ctx context.Context, r *replicaState, columns int, body string) ([][]string, error) {
 	cols := make([]proto.ColStr, columns)
@@ -20,7 +17,7 @@ func (s *Server) read(ctx context.Context, r *replicaState, columns int, body st
 		results[i].Data = &cols[i]
 	}
 	var out [][]string
-	err := s.do(ctx, r, &request{body: body, settings: plainStrings, result: namedByServer(results), onBlock: func(rows int) error {
+	err := s.do(ctx, r, &request{body: body, settings: pinnedForReads, result: namedByServer(results), onBlock: func(rows int) error {
 		for i := range rows {
 			row := make([]string, columns)
 			for k := range cols {

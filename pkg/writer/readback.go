@@ -55,7 +55,7 @@ func (s *Server) readBack(ctx context.Context, r *replicaState, t *Table, key []
 		rowName, keysTable, tuple, strings.Join(names, ", "), t.quoted(), tuple, strings.Join(names, ", "), keysTable)
 	var found proto.ColUInt32
 	return s.do(ctx, r, &request{
-		body: body, external: map[string]proto.Input{keysTable: external}, settings: readBackSettings,
+		body: body, external: map[string]proto.Input{keysTable: external}, settings: append([]proto.Setting{{Key: "final", Value: "0"}}, pinnedForReads...),
 		result: namedByServer(proto.Results{{Data: &found}}),
 		onBlock: func(int) error {
 			for _, i := range found {
@@ -67,19 +67,6 @@ func (s *Server) readBack(ctx context.Context, r *replicaState, t *Table, key []
 			return nil
 		},
 	})
-}
-
-// readBackSettings keep an answer from being cut, whatever the user's profile says.
-var readBackSettings = []proto.Setting{
-	{Key: "max_result_rows", Value: "0"},
-	{Key: "max_rows_in_set", Value: "0"},
-	{Key: "max_bytes_in_set", Value: "0"},
-	{Key: "transform_null_in", Value: "1"},
-	{Key: "limit", Value: "0"},
-	{Key: "offset", Value: "0"},
-	{Key: "final", Value: "0"},
-	{Key: "max_rows_to_read", Value: "0"},
-	{Key: "low_cardinality_allow_in_native_format", Value: "1"},
 }
 
 func (s *Server) caughtUp(ctx context.Context, r *replicaState, t *Table) error { return nil }

@@ -1,6 +1,8 @@
 package writer
 
-import "github.com/ClickHouse/ch-go/proto"
+import (
+	"github.com/ClickHouse/ch-go/proto"
+)
 
 // pinned are the settings of every insert, whatever the user's profile says. They are flagged important, so that a server that doesn't know one says so and doesn't ignore it.
 var pinned = []proto.Setting{
@@ -13,6 +15,14 @@ var pinned = []proto.Setting{
 	{Key: "materialized_views_ignore_errors", Value: "0", Important: true},
 	// One block, one thread, one part a partition: servers have cut and balanced the block of an INSERT SELECT between threads.
 	{Key: "max_insert_threads", Value: "1", Important: true},
+	// These cut the rows of a SELECT in silence, and the block is read by a SELECT.
+	{Key: "limit", Value: "0", Important: true},
+	{Key: "offset", Value: "0", Important: true},
+	{Key: "read_overflow_mode", Value: "throw", Important: true},
+	{Key: "timeout_overflow_mode", Value: "throw", Important: true},
+	// Recovery reads the query log: what isn't there must not have run.
+	{Key: "log_queries", Value: "1", Important: true},
+	{Key: "log_queries_min_type", Value: "QUERY_START", Important: true},
 }
 
 // pinnedWhereKnown are sent to servers that have them.
@@ -23,6 +33,25 @@ var pinnedWhereKnown = []proto.Setting{
 	{Key: "deduplicate_insert_select", Value: "enable_even_for_bad_queries", Important: true},
 	// It would cut the block in pieces, with a token each that depends on the limits.
 	{Key: "use_strict_insert_block_limits", Value: "0", Important: true},
+	{Key: "additional_result_filter", Value: "", Important: true},
+	{Key: "log_queries_probability", Value: "1", Important: true},
+	{Key: "log_queries_min_query_duration_ms", Value: "0", Important: true},
+}
+
+// pinnedForReads keep an answer from being cut, filtered or sent in a form that isn't read here.
+var pinnedForReads = []proto.Setting{
+	{Key: "limit", Value: "0"},
+	{Key: "offset", Value: "0"},
+	{Key: "read_overflow_mode", Value: "throw"},
+	{Key: "result_overflow_mode", Value: "throw"},
+	{Key: "timeout_overflow_mode", Value: "throw"},
+	{Key: "set_overflow_mode", Value: "throw"},
+	{Key: "distinct_overflow_mode", Value: "throw"},
+	{Key: "group_by_overflow_mode", Value: "throw"},
+	{Key: "additional_result_filter", Value: ""},
+	{Key: "additional_table_filters", Value: "{}"},
+	{Key: "extremes", Value: "0"},
+	{Key: "low_cardinality_allow_in_native_format", Value: "0"},
 }
 
 // notForUsers can't be set by the user either: the sink gives them with each statement.
@@ -42,4 +71,37 @@ func pinnedSetting(name string) bool {
 		}
 	}
 	return false
+}
+
+// insertSettings are the user's own, those that the protocol pins over them, and the token.
+func (s *Server) insertSettings(f *facts, st *Statement, body string) []proto.Setting {
+	out := make([]proto.Setting, 0, len(pinned)+len(pinnedWhereKnown)+len(s.cfg.Settings)+len(st.Settings)+2)
+	for _, list := range []map[string]string{s.cfg.Settings, st.Settings} {
+		for _, name := range sortedNames(list) {
+			if !pinnedSetting(name) {
+				out = append(out, proto.Setting{Key: name, Value: list[name], Important: true})
+			}
+		}
+	}
+	out = append(out, pinned...)
+	for _, p := range pinnedWhereKnown {
+		if _, known := f.settings[p.Key]; known {
+			out = append(out, p)
+		}
+	}
+	if len(body) > 200_000 { // wide tables: the server's limit for a statement's text is 256 KiB
+		out = append(out, proto.Setting{Key: "max_query_size", Value: "16777216", Important: true})
+	}
+	return append(out, proto.Setting{Key: "insert_deduplication_token", Value: st.Token, Important: true})
+}
+
+// settingsOfInterest are the names that factsOf asks for.
+func settingsOfInterest() []string {
+	names := []string{"max_partitions_per_insert_block", "max_execution_time", "insert_quorum", "readonly"}
+	for _, list := range [][]proto.Setting{pinned, pinnedWhereKnown} {
+		for _, p := range list {
+			names = append(names, p.Key)
+		}
+	}
+	return append(names, notForUsers...)
 }
