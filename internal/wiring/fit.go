@@ -1,0 +1,124 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// Finding is one result of a check: what is wrong, why it matters, and the
+// exact statement that mends it.
+type Finding struct {
+	Severity string `json:"severity"` // error | warning | info
+	Code     string `json:"code"`
+	About    string `json:"about"` // the server, table or topic
+	Reason   string `json:"reason"`
+	Cure     string `json:"cure,omitempty"`
+}
+
+// Severities, worst first.
+const (
+	SeverityError   = "error"
+	SeverityWarning = "warning"
+	SeverityInfo    = "info"
+)
+
+// Unfit refuses a target: exit code 3.
+type Unfit struct{ Findings []Finding }
+
+func (e *Unfit) Error() string {
+	var b strings.Builder
+	b.WriteString("the target is unfit:")
+	for _, f := range e.Findings {
+		fmt.Fprintf(&b, "\n  %s: %s", f.About, f.Reason)
+		if f.Cure != "" {
+			fmt.Fprintf(&b, "\n    %s", f.Cure)
+		}
+	}
+	return b.String()
+}
+
+// fit makes the checks of a route at the start of a run and refuses a target
+// with an error among its findings.
+func (s *session) fit(ctx context.Context, r *config.Route) error {
+	t := s.targets[r]
+	findings, err := TargetFindings(ctx, s.server, t.Table, r)
+	if err != nil {
+		return err
+	}
+	store, err := t.Store.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range store {
+		findings = append(findings, Finding{Severity: f.Severity, Code: f.Code, About: "redis", Reason: f.Reason, Cure: f.Cure})
+	}
+	var bad []Finding
+	for _, f := range findings {
+		switch f.Severity {
+		case SeverityError:
+			bad = append(bad, f)
+		case SeverityWarning:
+			s.log.Warn("check: "+f.Reason, "about", f.About, "code", f.Code, "cure", f.Cure)
+		}
+	}
+	if len(bad) > 0 {
+		return &Unfit{bad}
+	}
+	return nil
+}
+
+// TargetFindings checks a table against a route, and the server's behaviour by
+// a canary.
+func TargetFindings(ctx context.Context, server *writer.Server, t *writer.Table, r *config.Route) ([]Finding, error) {
+	list, err := server.Check(ctx, t, r.Key, r.EventTime)
+	if err != nil {
+		return nil, err
+	}
+	canary, err := server.Canary(ctx, t.Database)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Finding, 0, len(list)+len(canary))
+	for _, f := range append(list, canary...) {
+		out = append(out, Finding{Severity: f.Severity, Code: f.Code, About: "table " + t.String(), Reason: f.Reason, Cure: f.Cure})
+	}
+	return out, nil
+}
+
+// lastingKafka tells Kafka's errors that only an operator mends.
+func lastingKafka(err error) bool {
+	var noID *offsets.NoTopicIDError
+	if errors.As(err, &noID) {
+		return true
+	}
+	for _, e := range []error{
+		kerr.UnknownTopicOrPartition, kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.ClusterAuthorizationFailed,
+		kerr.SaslAuthenticationFailed, kerr.InvalidTopicException, kerr.UnsupportedSaslMechanism,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// lastingClickHouse tells ClickHouse's answers that only an operator mends.
+func lastingClickHouse(err error) bool {
+	var ex *writer.Exception
+	if errors.As(err, &ex) {
+		switch ex.Code {
+		case 60, 81, 36, 516, 192, 193, 194, 195, 497, 164, 452, 115, 472:
+			return true
+		}
+	}
+	var d *writer.DialError
+	return errors.As(err, &d) && d.Cure != ""
+}
