@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/internal/status"
+	"github.com/oncesink/oncesink/internal/wiring"
+	"github.com/oncesink/oncesink/pkg/pipeline"
+)
+
+var runCommand = &command{
+	name: "run", summary: "consumes until stopped; with --drain until what is there now is settled",
+	about: `Reads the routes' topics and writes their rows, each key once. A server that is away is waited for; a target that can't keep the promise is
+refused before anything is read (see sink check). SIGTERM finishes what is under way, commits and leaves the group.`,
+	examples: []string{
+		"sink run -c sink.yaml",
+		"sink run -c sink.yaml --drain          # up to the offsets that are the ends now, then exit 0",
+		"sink run -c sink.yaml --drain --json   # the account as one JSON object",
+	},
+	reference: config.WriteReference,
+	run:       runRun,
+}
+
+// patience bounds a soft stop, below the usual 30 s between SIGTERM and SIGKILL.
+const patience = 20 * time.Second
+
+func runRun(ctx context.Context, env *environment, args []string) error {
+	f := env.options()
+	load := f.config()
+	var drain, failOnLetters, asJSON bool
+	var steps string
+	f.flag(&drain, "drain", "stop at the offsets that are the ends now, when all up to there is settled")
+	f.flag(&failOnLetters, "fail-on-dead-letters", "exit 3 when a drain sent records to a dead-letter topic")
+	f.flag(&asJSON, "json", "the account of a drain as one JSON object")
+	f.text(&steps, "trace-steps", "FILE", "append each step of each batch to a file (for crash tests)")
+	if _, err := f.parse(args, 0); err != nil {
+		return err
+	}
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	env.logAs(cfg.Log)
+	o := wiring.RunOptions{Log: env.log, Drain: drain, Patience: patience, Version: version()}
+	if steps != "" {
+		file, err := os.OpenFile(steps, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("--trace-steps: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		o.Steps = func(topic string, partition int32, step pipeline.Step) {
+			_, _ = fmt.Fprintf(file, "%s/%d %s\n", topic, partition, step)
+		}
+	}
+	o.Status = newStatus(cfg)
+	server, err := o.Status.Serve(cfg.HTTP.Listen)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(stopping)
+	}()
+	report, err := wiring.Run(ctx, cfg, o)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil // stopped while it waited for a server
+		}
+		return err
+	}
+	return tell(env, report, drain, failOnLetters, asJSON)
+}
+
+func newStatus(cfg *config.Config) *status.Status {
+	var routes []status.Route
+	for _, r := range cfg.Routes {
+		for _, t := range r.Topics {
+			routes = append(routes, status.Route{Topic: t, Table: r.Table})
+		}
+	}
+	return status.New(status.Options{Group: cfg.Kafka.Group, Version: version(), Routes: routes, Reasons: wiring.LetterReasons(),
+		StallAfter: max(10*time.Minute, 3*cfg.ClickHouse.InsertTimeout)})
+}
+
+// tell prints the account of a drain and says no when something is left open.
+func tell(env *environment, r *wiring.Report, drain, failOnLetters, asJSON bool) error {
+	c := r.Counts
+	if asJSON {
+		err := json.NewEncoder(env.stdout).Encode(map[string]any{
+			"drained": r.Drained, "consumed": c.RecordsConsumed, "inserted": c.Inserted, "duplicates": c.Duplicates(), "conflicts": c.Conflicts,
+			"dead_letters": c.DeadLetters, "filtered": c.Filtered, "stopped": r.Halted,
+		})
+		if err != nil {
+			return err
+		}
+	} else if drain {
+		if _, err := fmt.Fprintf(env.stdout, "consumed %d = inserted %d + duplicates %d + conflicts %d + dead letters %d + filtered %d\n",
+			c.RecordsConsumed, c.Inserted, c.Duplicates(), c.Conflicts, c.DeadLetters, c.Filtered); err != nil {
+			return err
+		}
+	}
+	if len(r.Halted) > 0 {
+		var list []string
+		for at, h := range r.Halted {
+			list = append(list, fmt.Sprintf("%s stopped: %s; %s", at, h.Reason, h.Cure))
+		}
+		sort.Strings(list)
+		return no("%s", strings.Join(list, "\n"))
+	}
+	if letters := c.DeadLetters + c.Conflicts; drain && failOnLetters && letters > 0 {
+		return no("%d records went to a dead-letter topic", letters)
+	}
+	return nil
+}
