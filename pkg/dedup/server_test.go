@@ -17,7 +17,7 @@ import (
 
 // server is a real redis-server of one test.
 type server struct {
-	t    *testing.T
+	t    testing.TB
 	addr string
 	dir  string
 	args []string
@@ -38,7 +38,7 @@ func redisBinary(t testing.TB) string {
 	return path
 }
 
-func startRedis(t *testing.T, args ...string) *server {
+func startRedis(t testing.TB, args ...string) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,7 +105,7 @@ func source0(p int32) batcher.Source {
 	return batcher.Source{Cluster: "c", Topic: batcher.TopicID{7}, Partition: p}
 }
 
-func openAt(t *testing.T, addr string, change func(*Config, *Domain)) *Store {
+func openAt(t testing.TB, addr string, change func(*Config, *Domain)) *Store {
 	t.Helper()
 	cfg, d := Config{Addresses: []string{addr}, Horizon: time.Hour, Slack: time.Minute}, testDomain
 	if change != nil {
@@ -120,7 +120,7 @@ func openAt(t *testing.T, addr string, change func(*Config, *Domain)) *Store {
 }
 
 // claimed repeats a claim through a quarantine.
-func claimed(t *testing.T, s *Store, b *Batch) *Reply {
+func claimed(t testing.TB, s *Store, b *Batch) *Reply {
 	t.Helper()
 	r := &Reply{}
 	for i := 0; ; i++ {

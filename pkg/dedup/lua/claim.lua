@@ -1,5 +1,5 @@
 -- ARGV: 10 owner, 11 nonce, 12 first offset, 13 late, 14 largest bucket, 15 body.
--- Item: field 12, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
+-- Item: field 10, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
 -- fingerprint 4, nonce 4.
 -- Verdicts: 0 New, 1 Mine, 2 Duplicate, 3 Settled, 4 Conflict, 7 Mine of
 -- another record; the entries of 2, 3, 4 and 7 follow the verdicts.
@@ -23,18 +23,18 @@ local verdicts, met, n = {}, {}, 0
 local function judge(v, p)
   local flags = own[sub(v, 1, 3)]
   if flags then
-    if sub(v, 4, 8) == sub(body, p + 12, p + 16) then
+    if sub(v, 4, 8) == sub(body, p + 10, p + 14) then
       if flags % 2 == 1 and sub(v, 13, 16) == nonce then return '0' end
       return '1', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
     end
     local _, _, offset = owner(v)
-    if offset >= first and sub(v, 9, 12) == sub(body, p + 17, p + 20) then
+    if offset >= first and sub(v, 9, 12) == sub(body, p + 15, p + 18) then
       met[#met + 1] = v
       return '7', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
     end
   end
   met[#met + 1] = v
-  if sub(v, 9, 12) ~= sub(body, p + 17, p + 20) then return '4' end
+  if sub(v, 9, 12) ~= sub(body, p + 15, p + 18) then return '4' end
   local oid, f, offset = owner(v)
   if f < 2 and covered(oid, offset) then return '3' end
   return '2'
@@ -79,9 +79,9 @@ for s = 1, #secs do
       if grown then return grown end
     end
     if count == 1 and np == 1 then
-      local field = sub(body, pos, pos + 11)
+      local field = sub(body, pos, pos + 9)
       n = n + 1
-      if call('HSETNX', key, field, new .. sub(body, pos + 12, pos + 20) .. nonce) == 1 then
+      if call('HSETNX', key, field, new .. sub(body, pos + 10, pos + 18) .. nonce) == 1 then
         call('PEXPIREAT', key, ends)
         verdicts[n] = '0'
       else
@@ -95,8 +95,8 @@ for s = 1, #secs do
     else
       local fields, found, where = {}, {}, {}
       for i = 1, count do
-        local p = pos + (i - 1) * 21
-        fields[i] = sub(body, p, p + 11)
+        local p = pos + (i - 1) * 19
+        fields[i] = sub(body, p, p + 9)
       end
       if np == 1 then
         found = call('HMGET', key, unpack(fields))
@@ -110,7 +110,7 @@ for s = 1, #secs do
       end
       local add, a = {}, 0
       for i = 1, count do
-        local p = pos + (i - 1) * 21
+        local p = pos + (i - 1) * 19
         n = n + 1
         if found[i] then
           local verdict, to = judge(found[i], p)
@@ -123,7 +123,7 @@ for s = 1, #secs do
           end
         else
           verdicts[n] = '0'
-          add[a + 1], add[a + 2] = fields[i], new .. sub(body, p + 12, p + 20) .. nonce
+          add[a + 1], add[a + 2] = fields[i], new .. sub(body, p + 10, p + 18) .. nonce
           a = a + 2
         end
       end
@@ -132,7 +132,7 @@ for s = 1, #secs do
         call('PEXPIREAT', key, ends)
       end
     end
-    pos = pos + count * 21
+    pos = pos + count * 19
   end
 end
 return ok(m, table.concat(verdicts) .. table.concat(met))

@@ -129,7 +129,7 @@ local function walk(secs, body, pos, size, visit)
       local fields, found, where = {}, {}, {}
       for i = 1, count do
         local p = pos + (i - 1) * size
-        fields[i] = sub(body, p, p + 11)
+        fields[i] = sub(body, p, p + 9)
       end
       for k = 1, np do
         local values = call('HMGET', keys[k], unpack(fields))

@@ -1,4 +1,4 @@
--- ARGV: 10 owner, 11 body. Item: field 12, offset 5, nonce 4.
+-- ARGV: 10 owner, 11 body. Item: field 10, offset 5, nonce 4.
 -- Verdicts: 1 deleted, 5 held by another (its entry follows), 6 absent.
 local m, no = guard(false)
 if not m then return no end
@@ -7,12 +7,12 @@ local secs, pos = sections(m, body, false)
 if not secs then return pos end
 local id = tonumber(call('HGET', P .. 'i', ARGV[10]) or -1)
 local verdicts, met = {}, {}
-walk(secs, body, pos, 21, function(p, field, v, key)
+walk(secs, body, pos, 19, function(p, field, v, key)
   if not v then
     verdicts[#verdicts + 1] = '6'
     return
   end
-  if owner(v) == id and sub(v, 4, 8) == sub(body, p + 12, p + 16) and sub(v, 13, 16) == sub(body, p + 17, p + 20) then
+  if owner(v) == id and sub(v, 4, 8) == sub(body, p + 10, p + 14) and sub(v, 13, 16) == sub(body, p + 15, p + 18) then
     call('HDEL', key, field)
     verdicts[#verdicts + 1] = '1'
     return

@@ -1,5 +1,5 @@
 -- ARGV: 10 owner, 11 new nonce, 12 first offset, 13 body.
--- Item: field 12, offset 5, old nonce 4. Verdicts: 0 New, 1 Mine, 5 Changed
+-- Item: field 10, offset 5, old nonce 4. Verdicts: 0 New, 1 Mine, 5 Changed
 -- (its entry follows), 6 absent.
 local m, no = guard(true)
 if not m then return no end
@@ -8,15 +8,15 @@ local secs, pos = sections(m, body, true)
 if not secs then return pos end
 local id = tonumber(call('HGET', P .. 'i', ARGV[10]) or -1)
 local verdicts, met = {}, {}
-walk(secs, body, pos, 21, function(p, field, v, key, ends)
+walk(secs, body, pos, 19, function(p, field, v, key, ends)
   if not v then
     verdicts[#verdicts + 1] = '6'
     return
   end
   local oid, flags, offset = owner(v)
   local held = sub(v, 13, 16)
-  local mine = oid == id and (offset >= first or sub(v, 4, 8) == sub(body, p + 12, p + 16))
-  if not mine or held ~= nonce and held ~= sub(body, p + 17, p + 20) then
+  local mine = oid == id and (offset >= first or sub(v, 4, 8) == sub(body, p + 10, p + 14))
+  if not mine or held ~= nonce and held ~= sub(body, p + 15, p + 18) then
     verdicts[#verdicts + 1] = '5'
     met[#met + 1] = v
     return
