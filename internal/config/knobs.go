@@ -86,7 +86,7 @@ var Knobs = []Knob{
 
 	{"batch.max_rows", "100000", "1 to 1000000", "Rows of one insert. More: cheaper a row for ClickHouse, more memory, and more to check again after a crash."},
 	{"batch.max_bytes", "16MiB", "1KiB to 256MiB", "Bytes of one insert, with the same trade."},
-	{"batch.max_age", "1s", "1ms to 10m", "How long a row may wait for others. Shorter: fresher rows, more and smaller inserts, more merging. It stretches to keep max_inserts_per_second."},
+	{"batch.max_age", "1s", "1ms to 5m", "How long a row may wait for others. Shorter: fresher rows, more and smaller inserts, more merging. It stretches to keep max_inserts_per_second."},
 	{"batch.max_inserts_per_second", "20", "1 to 1000", "Inserts a second into one table, all partitions together. More: fresher rows; too many: \"too many parts\" in ClickHouse."},
 	{"memory.limit", "512MiB", "at least 4 x batch.max_bytes", "One budget for fetches, queues and batches of all partitions. Less: more pauses of fetching; more: more work kept ready."},
 	{"http.listen", ":8080", "host:port, or empty for none", "/healthz, /readyz, /metrics and the status page. No authentication: bind it to 127.0.0.1 where others may reach it."},

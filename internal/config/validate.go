@@ -196,8 +196,8 @@ func (c *Config) validateBatch(p *problems) {
 	if c.Batch.MaxBytes < 1<<10 || c.Batch.MaxBytes > maxBatchBytes {
 		p.at("batch.max_bytes", "%s is out of bounds: 1KiB to %s", c.Batch.MaxBytes, Size(maxBatchBytes))
 	}
-	if c.Batch.MaxAge < time.Millisecond || c.Batch.MaxAge > 10*time.Minute {
-		p.at("batch.max_age", "%s is out of bounds: 1ms to 10m", FormatDuration(c.Batch.MaxAge))
+	if c.Batch.MaxAge < time.Millisecond || c.Batch.MaxAge > 5*time.Minute {
+		p.at("batch.max_age", "%s is out of bounds: 1ms to 5m", FormatDuration(c.Batch.MaxAge))
 	}
 	if c.Batch.MaxInsertsPerSecond < 1 || c.Batch.MaxInsertsPerSecond > 1000 {
 		p.at("batch.max_inserts_per_second", "%d is out of bounds: 1 to 1000", c.Batch.MaxInsertsPerSecond)

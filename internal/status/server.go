@@ -22,8 +22,11 @@ type Server struct {
 	failed   error // why serving ended, to be read after done
 }
 
-// Serve listens and starts to answer. An address that can't be had is an error at once.
+// Serve listens and starts to answer. An address that can't be had is an error at once. With "" nobody is answered.
 func (s *Status) Serve(listen string) (*Server, error) {
+	if listen == "" {
+		return &Server{}, nil
+	}
 	listener, err := net.Listen("tcp", listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -50,10 +53,18 @@ func (s *Status) Serve(listen string) (*Server, error) {
 }
 
 // Addr is where it listens, with the port that was free when 0 was asked for.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
 
 // Shutdown lets the requests under way finish until ctx is done, then cuts them.
 func (s *Server) Shutdown(ctx context.Context) error {
+	if s.listener == nil {
+		return nil
+	}
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("stop HTTP on %s: %w", s.Addr(), err), s.http.Close())

@@ -246,6 +246,14 @@ func TestAPortThatIsTakenIsToldAndAServerStopsCleanly(t *testing.T) {
 	}
 }
 
+func TestAnEmptyAddressOpensNoPortInsteadOfAnyPort(t *testing.T) {
+	s, _, _ := newTest(t)
+	server, err := s.Serve("")
+	if err != nil || server.Addr() != "" || server.Shutdown(t.Context()) != nil {
+		t.Errorf("%v %q", err, server.Addr())
+	}
+}
+
 func TestReportsFromManyGoroutinesWhileTheyAreRead(t *testing.T) {
 	s, _, get := newTest(t)
 	done := make(chan struct{})
