@@ -192,11 +192,7 @@ func (s *Store) answers(c *call, r *Reply, nonce uint32) {
 			at++
 			a.Owner = int32(len(r.Owners))
 			r.Owners = append(r.Owners, s.ownerOf(c.group, e))
-			if code != codeMineOther {
-				a.Nonce = e.nonce
-			} else {
-				r.Owners[a.Owner].Nonce = nonce
-			}
+			a.Nonce = e.nonce
 		}
 		r.Answers[c.rows[i].index] = a
 	}

@@ -25,6 +25,8 @@ const (
 	ops
 )
 
+var opText = [ops]string{"claim", "renew", "gate", "takeover", "release", "acked", "publish", "names", "raise", "open"}
+
 // status is how the group took the call.
 type status uint8
 

@@ -55,16 +55,20 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, h *head
 	if err != nil {
 		return nil, err
 	}
-	// Any guarded call: it raises the epoch of a new domain, so that its
-	// quarantine runs while the sink gets ready, and refuses another route.
+	return s, s.greet(ctx)
+}
+
+// greet makes any guarded call: it raises the epoch of a new domain, so that
+// its quarantine runs while the sink gets ready, and refuses another route. A
+// swapped table is no error yet: the first claim tells.
+func (s *Store) greet(ctx context.Context) error {
 	_, list := s.everyGroup(opAcked, "")
-	if err := s.run(ctx, list); err != nil {
-		var swapped *Swapped
-		if !errors.As(err, &swapped) {
-			return nil, err
-		}
+	err := s.run(ctx, list)
+	var swapped *Swapped
+	if errors.As(err, &swapped) {
+		return nil
 	}
-	return s, nil
+	return err
 }
 
 // Expect tells how many keys a slot of the domain is expected to hold: an hour

@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"time"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
@@ -117,6 +118,14 @@ type Owner struct {
 	Nonce       uint32
 	Fingerprint uint32
 	Taken       bool
+}
+
+func (o Owner) String() string {
+	taken := ""
+	if o.Taken {
+		taken = " taken"
+	}
+	return fmt.Sprintf("%s nonce %08x fingerprint %08x%s", o.Owner, o.Nonce, o.Fingerprint, taken)
 }
 
 // Answer is the verdict on the item of the same index. Owner indexes

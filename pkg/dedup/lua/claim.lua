@@ -2,7 +2,7 @@
 -- Item: field 10, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
 -- fingerprint 4, nonce 4.
 -- Verdicts: 0 New, 1 Mine, 2 Duplicate, 3 Settled, 4 Conflict, 7 Mine of
--- another record; the entries of 2, 3, 4 and 7 follow the verdicts.
+-- another record; the entries of 2, 3, 4 and 7, as they are now, follow.
 local m, no = guard(true)
 if not m then return no end
 local body, nonce, first, late = ARGV[15], ARGV[11], tonumber(ARGV[12]), ARGV[13] == '1'
@@ -29,8 +29,9 @@ local function judge(v, p)
     end
     local _, _, offset = owner(v)
     if offset >= first and sub(v, 9, 12) == sub(body, p + 15, p + 18) then
-      met[#met + 1] = v
-      return '7', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
+      local to = ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
+      met[#met + 1] = to
+      return '7', to
     end
   end
   met[#met + 1] = v
