@@ -49,6 +49,6 @@ func (s *Server) Select(ctx context.Context, body string, results proto.Results)
 				r.Reset()
 			}
 		}
-		return &request{body: body, result: namedByServer(results), settings: pinnedForReads}
+		return &request{body: body, result: namedByServer(results), settings: pinnedForSelects}
 	})
 }

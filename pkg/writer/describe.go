@@ -83,13 +83,13 @@ func (s *Server) describe(ctx context.Context, r *replicaState, db, name string)
 		Replicated: replicatedEngine(d.engine), Window: f.window(d.engine, d.engineFull), ServerVersion: f.version, TimeZone: f.timezone,
 		MaxPartitions: s.maxPartitions(f),
 	}
-	columns, err := s.read(ctx, r, 4, fmt.Sprintf("SELECT name, type, default_kind, default_expression FROM system.columns WHERE database = %s AND table = %s ORDER BY position",
+	columns, err := s.read(ctx, r, 5, fmt.Sprintf("SELECT name, type, default_kind, default_expression, toString(is_in_partition_key) FROM system.columns WHERE database = %s AND table = %s ORDER BY position",
 		quoteText(db), quoteText(name)))
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range columns {
-		t.Columns = append(t.Columns, Column{Name: c[0], Type: c[1], DefaultKind: c[2], DefaultExpr: c[3]})
+		t.Columns = append(t.Columns, Column{Name: c[0], Type: c[1], DefaultKind: c[2], DefaultExpr: c[3], InPartitionKey: c[4] == "1"})
 	}
 	if len(t.Columns) == 0 {
 		return nil, fmt.Errorf("its columns aren't visible: GRANT SHOW COLUMNS ON %s TO %s", t.quoted(), quoteName(s.cfg.Username))

@@ -24,8 +24,8 @@ func TestDescribeFindsEveryViewAndWindow(t *testing.T) {
 	t.Cleanup(func() { s := server(t); exec(t, s, "DROP DATABASE d1") })
 	table := describe(t, s, "d1.src")
 	wantColumns := []Column{
-		{Name: "n", Type: "UInt64"}, {Name: "e", Type: `Enum8('a' = 1, 'it\'s' = 2)`}, {"d", "String", "DEFAULT", "'x'"},
-		{"m", "UInt64", "MATERIALIZED", "n + 1"}, {"a", "UInt64", "ALIAS", "n"},
+		{Name: "n", Type: "UInt64", InPartitionKey: true}, {Name: "e", Type: `Enum8('a' = 1, 'it\'s' = 2)`}, {Name: "d", Type: "String", DefaultKind: "DEFAULT", DefaultExpr: "'x'"},
+		{Name: "m", Type: "UInt64", DefaultKind: "MATERIALIZED", DefaultExpr: "n + 1"}, {Name: "a", Type: "UInt64", DefaultKind: "ALIAS", DefaultExpr: "n"},
 	}
 	if diff := cmp.Diff(wantColumns, table.Columns); diff != "" {
 		t.Error(diff)

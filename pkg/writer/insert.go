@@ -3,7 +3,6 @@ package writer
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -73,23 +72,17 @@ func insertSQL(st *Statement) (string, error) {
 	if st.Token == "" || st.QueryID == "" || st.Deadline.IsZero() {
 		return "", fmt.Errorf("insert into %s: token, query id and deadline are needed", st.Table)
 	}
-	names := make([]string, len(st.Input))
-	structure := make([]string, len(st.Input))
-	for i, in := range st.Input {
-		column, err := st.Table.column(in.Name)
-		if err != nil {
-			return "", err
-		}
+	for _, in := range st.Input {
 		if rows := in.Data.Rows(); rows != st.Rows {
 			return "", fmt.Errorf("insert into %s: column %s has %d rows, %d are wanted", st.Table, in.Name, rows, st.Rows)
 		}
-		names[i] = quoteName(in.Name)
-		structure[i] = names[i] + " " + column.Type
 	}
-	columns := strings.Join(names, ", ")
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM input(%s) WHERE NOT throwIf(now64(3) > toDateTime64('%s', 3, 'UTC'), %s) FORMAT Native",
-		st.Table.quoted(), columns, columns, quoteText(strings.Join(structure, ", ")),
-		st.Deadline.UTC().Format("2006-01-02 15:04:05.000"), quoteText(deadlineText)), nil
+	names, structure, err := structureOf(st.Table, st.Input)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) WHERE NOT throwIf(now64(3) > toDateTime64('%s', 3, 'UTC'), %s) FORMAT Native",
+		st.Table.quoted(), names, quoteText(structure), st.Deadline.UTC().Format("2006-01-02 15:04:05.000"), quoteText(deadlineText)), nil
 }
 
 // sameColumns compares what the server expects with what is about to leave: it would take a block with other names in silence, with defaults instead of the values.

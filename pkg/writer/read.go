@@ -66,6 +66,14 @@ func (a *anyNames) DecodeResult(r *proto.Reader, version int, b proto.Block) err
 	return a.results.DecodeResult(r, version, b)
 }
 
+// discard reads a result and forgets it.
+type discard struct{}
+
+func (discard) DecodeResult(r *proto.Reader, version int, b proto.Block) error {
+	var results proto.Results
+	return results.Auto().DecodeResult(r, version, b)
+}
+
 func number(text string) int64 {
 	n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	return n

@@ -1,6 +1,8 @@
 package writer
 
 import (
+	"slices"
+
 	"github.com/ClickHouse/ch-go/proto"
 )
 
@@ -53,6 +55,9 @@ var pinnedForReads = []proto.Setting{
 	{Key: "extremes", Value: "0"},
 	{Key: "low_cardinality_allow_in_native_format", Value: "0"},
 }
+
+// pinnedForSelects are the same where columns are decoded as what they are.
+var pinnedForSelects = append(slices.Clone(pinnedForReads[:len(pinnedForReads)-1]), proto.Setting{Key: "low_cardinality_allow_in_native_format", Value: "1"})
 
 // notForUsers can't be set by the user either: the sink gives them with each statement.
 var notForUsers = []string{"insert_deduplication_token"}

@@ -9,6 +9,8 @@ type Column struct {
 	Name, Type  string
 	DefaultKind string // "", DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL
 	DefaultExpr string
+
+	InPartitionKey bool
 }
 
 // Sent tells whether the sink sends the column: everything that the table stores and doesn't compute itself.
@@ -51,6 +53,13 @@ type View struct {
 	Replicated bool
 	Null       bool // the target keeps nothing
 	Windowed   bool // the target's engine has a deduplication window at all
+}
+
+func (v View) String() string {
+	if v.Target == "" {
+		return v.Name
+	}
+	return v.Name + " -> " + v.Target
 }
 
 func (t *Table) String() string { return t.Database + "." + t.Name }
