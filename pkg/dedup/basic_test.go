@@ -4,7 +4,7 @@ import "testing"
 
 func TestClaimBasics(t *testing.T) {
 	srv := startRedis(t)
-	s := openAt(t, srv.addr, nil)
+	s := openAt(t, srv.Addr, nil)
 	src := source0(0)
 	b := &Batch{Source: src, First: 10, Nonce: 1}
 	for i := range 5 {

@@ -28,8 +28,8 @@ func BenchmarkClaimExpected(b *testing.B) {
 }
 
 func benchmarkClaim(b *testing.B, size, expect int) {
-	srv := startRedis(b)
-	s := openAt(b, srv.addr, nil)
+	srv := startRedis(b, "--appendonly", "no")
+	s := openAt(b, srv.Addr, nil)
 	s.Expect(expect)
 	slot := time.Now().UnixMilli()
 	items := make([]Item, size)

@@ -2,85 +2,29 @@ package dedup
 
 import (
 	"context"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oncesink/oncesink/internal/testenv"
 	"github.com/oncesink/oncesink/pkg/batcher"
 )
 
 // server is a real redis-server of one test.
 type server struct {
-	t    testing.TB
-	addr string
-	dir  string
-	args []string
-	cmd  *exec.Cmd
-}
-
-func redisBinary(t testing.TB) string {
-	t.Helper()
-	if path, err := filepath.Abs("../../.cache/redis/bin/redis-server"); err == nil {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatal("no redis-server: run scripts/get-redis.sh")
-	}
-	return path
+	*testenv.RedisServer
+	t testing.TB
 }
 
 func startRedis(t testing.TB, args ...string) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	s := &server{t: t, addr: addr, dir: t.TempDir(), args: args}
-	s.start()
-	t.Cleanup(s.kill)
-	return s
-}
-
-func (s *server) start() {
-	s.t.Helper()
-	_, port, _ := net.SplitHostPort(s.addr)
-	s.cmd = exec.Command(redisBinary(s.t), append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", s.dir}, s.args...)...)
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	c := s.client()
-	defer func() { _ = c.Close() }()
-	for i := 0; ; i++ {
-		if err := c.Ping(context.Background()).Err(); err == nil || i > 0 && redis.HasErrorPrefix(err, "NOAUTH") {
-			return
-		} else if i > 200 {
-			s.t.Fatal(err)
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-}
-
-func (s *server) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
-	}
+	return &server{testenv.Redis(t, args...), t}
 }
 
 func (s *server) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
+	return redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
 }
 
 func (s *server) do(args ...any) any {

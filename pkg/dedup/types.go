@@ -196,6 +196,17 @@ type Ticket struct {
 // Equal tells whether both touched the same groups under the same epochs.
 func (t Ticket) Equal(o Ticket) bool { return t == o }
 
+// Holds tells whether t covers everything o touched under the same epochs: what
+// was read under t is then still true of claims made under o.
+func (t Ticket) Holds(o Ticket) bool {
+	for g, epoch := range o.epochs {
+		if epoch != 0 && t.epochs[g] != epoch {
+			return false
+		}
+	}
+	return true
+}
+
 // Merge unites two tickets of one batch. It fails where they touched a group
 // under different epochs: the older claims there are void.
 func (t Ticket) Merge(o Ticket) (Ticket, bool) {
