@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/oncesink/oncesink/pkg/pipeline"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// askFacts asks for the windows, and in a later step for the log.
+func (wk *worker) askFacts(e pipeline.AskFacts) {
+	w := wk.w
+	f := pipeline.Facts{Ref: e.Ref, Views: viewNames(w)}
+	wk.requestQuietly("windows", func() answer {
+		f.Safe, f.Why = w.house.safe(e.FirstAttempt)
+		return answered
+	}, func() {
+		wk.request("AskFacts", wk.houseUp, func() (pipeline.Event, answer) {
+			f.Attempts = w.house.attempts(wk, e)
+			return f, answered
+		})
+	})
+}
+
+// requestQuietly is a first half whose answer goes on with then.
+func (wk *worker) requestQuietly(name string, apply func() answer, then func()) {
+	w := wk.w
+	var arrive func()
+	arrive = func() {
+		if !w.house.up || apply() == again {
+			w.after(50, &task{worker: wk, run: arrive})
+			return
+		}
+		w.after(w.soon(), &task{worker: wk, run: then})
+	}
+	w.after(w.soon(), &task{worker: wk, run: arrive})
+}
+
+// safe: half of the blocks and seconds of every window are left since then.
+func (h *house) safe(from int64) (bool, string) {
+	w := h.w
+	if w.now-from > w.p.WindowMs/2 {
+		return false, "the window's time is over"
+	}
+	for _, t := range h.targets() {
+		n := 0
+		for _, b := range t.window {
+			if b.at >= from-1 { // our clock may be behind
+				n++
+			}
+		}
+		if n > w.p.Window/2 || n == len(t.window) && n >= w.p.Window {
+			return false, "the window of " + t.name + " may be over"
+		}
+	}
+	return true, ""
+}
+
+func (h *house) attempts(wk *worker, e pipeline.AskFacts) writer.Attempts {
+	w := h.w
+	var a writer.Attempts
+	a.Known = h.lostLog == 0 || e.FirstAttempt > h.lostLog
+	if w.spend(faultNoLog, wk) {
+		w.logf("fault: the query log can't be read for %s", wk.name)
+		a.Known = false
+	}
+	if !a.Known {
+		return a
+	}
+	stem := writer.Stem(tableID, wk.proc.group.name, wk.source)
+	prefix := writer.BatchPrefix(tableID, wk.proc.group.name, wk.source, e.Range, e.Digest)
+	a.OnlyRejected = true
+	finished := map[int]bool{}
+	for _, l := range h.log {
+		if l.started < e.FirstAttempt || !strings.HasPrefix(l.id, stem) {
+			continue
+		}
+		if l.state != logRefused {
+			a.OnlyRejected = false
+		}
+		if strings.HasPrefix(l.id, prefix) && l.state == logFinished {
+			piece, _, _ := strings.Cut(strings.TrimPrefix(l.id, prefix), "/")
+			n, _ := strconv.Atoi(piece)
+			finished[n] = true
+		}
+	}
+	pieces := len(w.pieces(w.rowsOf(wk, e)))
+	a.Finished = true
+	for i := range pieces {
+		a.Finished = a.Finished && finished[i]
+	}
+	return a
+}
+
+// rowsOf are the rows that the statement of this range and digest had, as far
+// as the log of any server tells: those of the last attempt posted.
+func (w *world) rowsOf(wk *worker, e pipeline.AskFacts) []row {
+	prefix := writer.BatchPrefix(tableID, wk.proc.group.name, wk.source, e.Range, e.Digest)
+	return w.sent[prefix]
+}
+
+// read looks rows up by key.
+func (wk *worker) read(e pipeline.Read) {
+	w := wk.w
+	wk.request("Read", wk.houseUp, func() (pipeline.Event, answer) {
+		present := make([]bool, e.Set.Len())
+		e.Set.Each(func(i int, b *pipeline.Batch, r int32) {
+			present[i] = len(w.house.table.rows[b.Records[r].Key.Lo]) > 0
+		})
+		return pipeline.Found{Ref: e.Ref, Present: present}, answered
+	})
+}
+
+func (wk *worker) isolate(e pipeline.Isolate) {
+	w := wk.w
+	wk.request("Isolate", wk.houseUp, func() (pipeline.Event, answer) {
+		var bad []pipeline.Refusal
+		e.Set.Each(func(i int, b *pipeline.Batch, r int32) {
+			rec := b.Records[r]
+			if w.poisonous(int(rec.Key.Lo), rec.Fingerprint) {
+				bad = append(bad, pipeline.Refusal{Pos: i, Code: 469, Message: "constraint"})
+			}
+		})
+		return pipeline.Isolated{Ref: e.Ref, Bad: bad}, answered
+	})
+}
+
+func viewNames(w *world) []string {
+	var out []string
+	for _, v := range w.house.views {
+		out = append(out, v.name)
+	}
+	return out
+}

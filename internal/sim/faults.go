@@ -1,0 +1,362 @@
+package sim
+
+// fault is something that goes wrong.
+type fault int
+
+const (
+	faultCrash fault = iota
+	faultPause       // longer than the session timeout, or not
+	faultRebalance
+	faultLostReply
+	faultLateLanding
+	faultLateCommit
+	faultLateInsert
+	faultLostAck
+	faultServerCrash
+	faultBusy
+	faultViewBroken
+	faultForeign
+	faultNoLog
+	faultFailover
+	faultFlush
+	faultOldDump
+	faultStoreRestart
+	faultStoreDown
+	faultPartStore
+	faultResetBack
+	faultResetForward
+	faultCompaction
+	faultRetention
+	faultUndecodable
+	faults // how many there are
+)
+
+var faultNames = [faults]string{"crash", "pause", "rebalance", "lost reply", "late landing", "late commit", "late insert", "lost ack", "server crash",
+	"busy", "view broken", "foreign writer", "no query log", "store failover", "store flush", "old dump", "store restart", "store down", "store call in part",
+	"reset back", "reset forward", "compaction", "retention", "undecodable"}
+
+// spend tells whether this request meets that fault.
+func (w *world) spend(f fault, wk *worker) bool {
+	if w.calm || w.budget[f] == 0 || w.rng.IntN(12) != 0 {
+		return false
+	}
+	w.budget[f]--
+	if wk != nil {
+		w.seen.fault(f, wk.at)
+	}
+	return true
+}
+
+// fault picks one that stands by itself; false: none is left, or none fits now.
+func (w *world) fault() bool {
+	var left []fault
+	for f := range faults {
+		switch f {
+		case faultLostReply, faultLateLanding, faultLateCommit, faultLateInsert, faultLostAck, faultNoLog, faultPartStore:
+			continue // met by requests
+		}
+		if w.budget[f] > 0 {
+			left = append(left, f)
+		}
+	}
+	if len(left) == 0 {
+		return false
+	}
+	f := left[w.rng.IntN(len(left))]
+	if !w.strike(f) {
+		return false
+	}
+	w.budget[f]--
+	return true
+}
+
+// struck notes where a fault met the workers of a process, or of all.
+func (w *world) struck(f fault, p *process) {
+	for _, q := range w.procs {
+		if p != nil && q != p {
+			continue
+		}
+		for _, wk := range q.workers {
+			if wk != nil {
+				w.seen.fault(f, wk.at)
+			}
+		}
+	}
+}
+
+func (w *world) anyProcess(ok func(*process) bool) *process {
+	var list []*process
+	for _, p := range w.procs {
+		if p.alive && ok(p) {
+			list = append(list, p)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[w.rng.IntN(len(list))]
+}
+
+func (w *world) strike(f fault) bool {
+	switch f {
+	case faultCrash:
+		p := w.anyProcess(func(*process) bool { return true })
+		if p == nil {
+			return false
+		}
+		w.struck(f, p)
+		w.crash(p)
+	case faultPause:
+		p := w.anyProcess(func(p *process) bool { return !p.paused && p.member != 0 })
+		if p == nil {
+			return false
+		}
+		w.struck(f, p)
+		w.pause(p)
+	case faultRebalance:
+		g := w.kafka.groups[w.rng.IntN(len(w.kafka.groups))]
+		if len(g.members) == 0 {
+			return false
+		}
+		w.struck(f, nil)
+		w.logf("fault: group %s rebalances", g.name)
+		w.kafka.rebalance(g)
+	case faultServerCrash:
+		if !w.house.up {
+			return false
+		}
+		w.struck(f, nil)
+		w.logf("fault: ClickHouse crashes")
+		w.house.crash()
+	case faultBusy:
+		w.house.busyTo = w.now + w.rng.Int64N(10*deadline)
+		w.struck(f, nil)
+		w.logf("fault: ClickHouse refuses inserts until %dms", w.house.busyTo-day0)
+	case faultViewBroken:
+		if w.p.Views == 0 {
+			return false
+		}
+		w.house.brokenTo = w.now + w.rng.Int64N(4*deadline)
+		w.struck(f, nil)
+		w.logf("fault: views fail until %dms", w.house.brokenTo-day0)
+	case faultForeign:
+		w.struck(f, nil)
+		w.logf("fault: another writer begins")
+		w.foreignWriter(2*w.p.Window + w.rng.IntN(w.p.Window))
+	case faultFailover, faultOldDump, faultFlush, faultStoreRestart, faultStoreDown:
+		return w.strikeStore(f)
+	case faultResetBack, faultResetForward:
+		g := w.kafka.groups[w.rng.IntN(len(w.kafka.groups))]
+		return w.reset(g, f)
+	case faultCompaction, faultRetention, faultUndecodable:
+		return w.strikeLog(f)
+	}
+	return true
+}
+
+func (w *world) crash(p *process) {
+	w.logf("fault: %s crashes", p.name)
+	p.crash()
+	back := w.rng.Int64N(500)
+	if w.chance(30) {
+		back = w.rng.Int64N(6 * deadline)
+	}
+	if w.chance(50) {
+		w.kafka.leave(p) // noticed at once
+	} else {
+		w.after(w.rng.Int64N(2*deadline), &task{run: func() {
+			if !p.alive {
+				w.kafka.leave(p)
+			}
+		}})
+	}
+	w.after(back, &task{run: func() {
+		if !p.alive {
+			w.kafka.leave(p)
+			w.logf("%s starts again", p.name)
+			p.start()
+		}
+	}})
+}
+
+// pause stops a process with what it holds. When it wakes it goes on with it
+// until it notices that it has been thrown out.
+func (w *world) pause(p *process) {
+	w.logf("fault: %s is paused", p.name)
+	p.paused = true
+	born := p.born
+	if w.chance(75) {
+		w.after(w.rng.Int64N(deadline), &task{run: func() {
+			if p.paused && p.born == born && p.member != 0 {
+				w.logf("%s is thrown out of its group", p.name)
+				w.kafka.leave(p)
+			}
+		}})
+	}
+	wake := w.rng.Int64N(4 * deadline)
+	w.after(wake, &task{run: func() {
+		if p.paused && p.born == born && p.alive {
+			w.wake(p)
+		}
+	}})
+}
+
+func (w *world) wake(p *process) {
+	w.logf("%s wakes", p.name)
+	p.paused = false
+	if p.member != 0 {
+		return
+	}
+	born := p.born
+	notice := w.rng.Int64N(60)
+	if w.chance(20) {
+		notice = w.rng.Int64N(2 * deadline)
+	}
+	w.after(notice, &task{proc: p, run: func() {
+		if p.born != born || p.member != 0 {
+			return
+		}
+		w.logf("%s notices that it was thrown out", p.name)
+		for _, wk := range p.workers {
+			if wk != nil {
+				wk.drop("lost")
+			}
+		}
+		w.kafka.join(p)
+	}})
+}
+
+// foreignWriter fills the windows, but never more than a quarter of one within
+// D: what the protocol takes as safe is half a window.
+func (w *world) foreignWriter(blocks int) {
+	each := max(w.p.Window/4, 1)
+	n := min(each, blocks)
+	for _, t := range w.house.targets() {
+		for range n {
+			w.house.foreign++
+			t.window = append(t.window, block{"foreign", w.now})
+		}
+		t.trim(w)
+	}
+	if blocks -= n; blocks > 0 {
+		w.after(2*deadline, &task{run: func() { w.foreignWriter(blocks) }})
+	}
+}
+
+func (w *world) strikeStore(f fault) bool {
+	s := w.store
+	switch f {
+	case faultFailover:
+		if len(s.past) == 0 {
+			return false
+		}
+		back := 1 + w.rng.IntN(len(s.past))
+		g := w.rng.IntN(w.p.Groups)
+		w.struck(f, nil)
+		w.logf("fault: the store fails over, group %d loses the last %d calls", g, back)
+		snap := s.past[len(s.past)-back]
+		if w.p.Groups > 1 {
+			s.mem.RestoreGroup(snap, g)
+		} else {
+			s.mem.Restore(snap)
+		}
+		s.past = nil
+	case faultOldDump:
+		if s.dump == nil {
+			return false
+		}
+		w.struck(f, nil)
+		w.logf("fault: the store restarts from an old dump")
+		s.mem.Restore(s.dump)
+		s.past = nil
+	case faultFlush:
+		w.struck(f, nil)
+		w.logf("fault: the store is flushed")
+		s.mem.Flush()
+		s.past = nil
+	case faultStoreRestart:
+		w.struck(f, nil)
+		w.logf("fault: the store restarts, losing nothing")
+		s.mem.Restart()
+		s.past = nil
+	case faultStoreDown:
+		w.struck(f, nil)
+		s.downTo = w.now + w.rng.Int64N(3*deadline)
+		w.logf("fault: the store is away until %dms", s.downTo-day0)
+	}
+	return true
+}
+
+// reset is an operator's: the group is stopped, its offset moved, its intent
+// dropped, the group started again.
+func (w *world) reset(g *group, f fault) bool {
+	part := w.rng.IntN(w.p.Partitions)
+	c, log := g.parts[part], w.kafka.parts[part]
+	if c.offset < 0 {
+		return false
+	}
+	to := c.offset
+	if f == faultResetBack {
+		if c.offset <= log.start {
+			return false
+		}
+		to = log.start + w.rng.Int64N(c.offset-log.start)
+	} else {
+		if c.offset >= log.end {
+			return false
+		}
+		to = c.offset + 1 + w.rng.Int64N(log.end-c.offset)
+	}
+	w.struck(f, nil)
+	w.logf("fault: group %s is stopped, P%d reset from %d to %d", g.name, part, c.offset, to)
+	for _, p := range w.procs {
+		if p.group == g && p.alive {
+			p.crash()
+		}
+	}
+	for _, p := range w.procs {
+		if p.group == g {
+			w.kafka.leave(p)
+		}
+	}
+	for o := c.offset; o < to; o++ {
+		c.skipped[o] = true
+	}
+	c.offset, c.meta = to, ""
+	w.after(w.rng.Int64N(2*deadline), &task{run: func() {
+		for _, p := range w.procs {
+			if p.group == g && !p.alive {
+				p.start()
+			}
+		}
+	}})
+	return true
+}
+
+func (w *world) strikeLog(f fault) bool {
+	log := w.kafka.parts[w.rng.IntN(w.p.Partitions)]
+	i := w.rng.IntN(len(log.records))
+	r := &log.records[i]
+	switch f {
+	case faultUndecodable:
+		r.undecoded = true
+		w.logf("fault: %s@%d no longer decodes", log, r.offset)
+	case faultCompaction:
+		if i == len(log.records)-1 || r.removed {
+			return false
+		}
+		r.removed = true
+		w.logf("fault: compaction removes %s@%d", log, r.offset)
+	case faultRetention:
+		if r.offset >= log.end {
+			return false
+		}
+		log.start = max(log.start, r.offset)
+		for j := range i {
+			log.records[j].removed = true
+		}
+		w.logf("fault: retention, %s begins at %d", log, log.start)
+	}
+	w.struck(f, nil)
+	return true
+}

@@ -1,0 +1,407 @@
+package sim
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/pipeline"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// row is a row as the table keeps it.
+type row struct {
+	key    int
+	fp     uint32
+	group  string
+	part   int
+	offset int64
+}
+
+// block is one entry of a deduplication window.
+type block struct {
+	token string
+	at    int64
+}
+
+// target is a table that blocks go into: the table itself, or a view's.
+type target struct {
+	name   string
+	rows   [][]row // by key
+	window []block
+}
+
+// statement is one INSERT on its way or running.
+type statement struct {
+	id, token string
+	stem      string
+	deadline  int64
+	rows      []row
+	worker    *worker // who waits for it; nil: abandoned
+	done      func(writer.Result)
+	started   int64
+	running   bool
+	killed    bool // its connection is gone: it may be cancelled between two steps
+	entry     *logged
+}
+
+// logged is a line of the query log.
+type logged struct {
+	id      string
+	started int64
+	state   logState
+}
+
+type logState uint8
+
+const (
+	logRunning logState = iota
+	logFinished
+	logRefused // by a code on the allow-list
+	logFailed
+)
+
+// house is ClickHouse: one server, a table, its views.
+type house struct {
+	w        *world
+	up       bool
+	table    *target
+	views    []*target
+	running  []*statement
+	log      []*logged
+	lostLog  int64 // what started before this is not in the log
+	brokenTo int64 // pushes to views fail until then
+	busyTo   int64
+	foreign  int
+	pushes   []int64 // times of foreign bursts
+}
+
+func (w *world) newHouse() *house {
+	h := &house{w: w, up: true}
+	h.table = &target{name: "table", rows: make([][]row, w.p.Keys)}
+	for i := range w.p.Views {
+		h.views = append(h.views, &target{name: fmt.Sprintf("view%d", i+1), rows: make([][]row, w.p.Keys)})
+	}
+	return h
+}
+
+func (h *house) targets() []*target { return append([]*target{h.table}, h.views...) }
+
+// known tells whether the window still holds the token, and forgets what has
+// left it.
+func (t *target) known(w *world, token string) bool {
+	t.trim(w)
+	for _, b := range t.window {
+		if b.token == token {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *target) trim(w *world) {
+	for len(t.window) > w.p.Window || len(t.window) > 0 && t.window[0].at < w.now-w.p.WindowMs {
+		t.window = t.window[1:]
+	}
+}
+
+// write puts a block into a target unless its window knows the token.
+func (h *house) write(t *target, token string, rows []row) {
+	w := h.w
+	if t.known(w, token) {
+		w.logf("%s drops the block %s: known", t.name, short(token))
+		return
+	}
+	t.window = append(t.window, block{token, w.now})
+	t.trim(w)
+	for _, r := range rows {
+		t.rows[r.key] = append(t.rows[r.key], r)
+	}
+	w.logf("%s takes %s %s", t.name, short(token), rowsText(rows))
+	for _, r := range rows {
+		if n := len(t.rows[r.key]); n > 1 {
+			w.fail("I2", "%s holds %d rows of key %d: %s", t.name, n, r.key, rowsText(t.rows[r.key]))
+		}
+	}
+}
+
+// insert sends the set in pieces, as the shell does.
+func (wk *worker) insert(e pipeline.Insert) {
+	w := wk.w
+	var rows []row
+	e.Set.Each(func(_ int, b *pipeline.Batch, i int32) {
+		r := b.Records[i]
+		rows = append(rows, row{key: int(r.Key.Lo), fp: r.Fingerprint, group: wk.proc.group.name, part: wk.part, offset: r.Offset})
+	})
+	if len(rows) == 0 {
+		w.fail("panic", "%s inserts nothing", wk.name)
+	}
+	pieces := w.pieces(rows)
+	src := wk.source
+	if w.p.Break.NoTopicID {
+		src.Topic = batcher.TopicID{}
+	}
+	w.sent[writer.BatchPrefix(tableID, wk.proc.group.name, src, e.Range, e.Digest)] = rows
+	var send func(i int)
+	end := func(r writer.Result) {
+		w.after(w.soon(), &task{worker: wk, run: func() { wk.step(pipeline.Inserted{Ref: e.Ref, Result: r}) }})
+	}
+	send = func(i int) {
+		number := writer.WholeBatch
+		if len(pieces) > 1 {
+			number = i
+		}
+		s := &statement{
+			token: writer.Token(src, e.Range, e.Digest, number),
+			id: writer.QueryID(tableID, wk.proc.group.name, src, e.Range, e.Digest, number,
+				writer.Attempt{Generation: wk.lease.generation, Number: e.Attempt}),
+			stem: writer.Stem(tableID, wk.proc.group.name, src), deadline: e.Deadline, rows: pieces[i], worker: wk,
+		}
+		s.done = func(r writer.Result) {
+			if s.worker == nil || wk.gone {
+				return
+			}
+			s.worker = nil
+			switch {
+			case r.Outcome == writer.Written && i+1 < len(pieces):
+				w.after(w.rng.Int64N(5), &task{worker: wk, run: func() { send(i + 1) }})
+				return
+			case i > 0 && r.Outcome == writer.Rejected:
+				r.Outcome = writer.Unknown
+			}
+			end(r)
+		}
+		w.house.post(s)
+	}
+	w.after(w.rng.Int64N(3), &task{worker: wk, run: func() { send(0) }})
+}
+
+// pieces cuts rows so that each meets at most L table partitions.
+func (w *world) pieces(rows []row) [][]row {
+	ids := w.tableParts(rows)
+	if w.p.Most == 0 || len(ids) <= w.p.Most {
+		return [][]row{rows}
+	}
+	out := make([][]row, (len(ids)+w.p.Most-1)/w.p.Most)
+	for _, r := range rows {
+		i := sort.SearchInts(ids, r.key%w.p.Split) / w.p.Most
+		out[i] = append(out[i], r)
+	}
+	return out
+}
+
+func (w *world) tableParts(rows []row) []int {
+	var ids []int
+	for _, r := range rows {
+		id := r.key % w.p.Split
+		if i := sort.SearchInts(ids, id); i == len(ids) || ids[i] != id {
+			ids = append(ids, 0)
+			copy(ids[i+1:], ids[i:])
+			ids[i] = id
+		}
+	}
+	return ids
+}
+
+// post is the way of a statement to the server. It may be held back; its
+// client gives up meanwhile.
+func (h *house) post(s *statement) {
+	w := h.w
+	wk := s.worker
+	if w.spend(faultLateInsert, wk) {
+		late := w.rng.Int64N(4 * deadline)
+		w.logf("fault: insert %s is held back for %d ms, its client gives up", short(s.token), late)
+		s.killed = true
+		w.after(late, &task{run: func() { h.arrive(s) }})
+		w.after(w.soon(), &task{worker: wk, run: func() {
+			s.done(writer.Result{Outcome: writer.Unknown, Cause: writer.Timeout, Message: "timeout", Replica: "r1", Sent: true})
+		}})
+		return
+	}
+	w.after(w.soon(), &task{run: func() { h.arrive(s) }})
+}
+
+// arrive starts the statement on the server.
+func (h *house) arrive(s *statement) {
+	w := h.w
+	if !h.up {
+		s.done(writer.Result{Outcome: writer.Rejected, Cause: writer.Network, Message: "refused connection"})
+		return
+	}
+	s.started, s.running = w.now, true
+	s.entry = &logged{id: s.id, started: w.now}
+	h.log = append(h.log, s.entry)
+	h.running = append(h.running, s)
+	w.after(w.rng.Int64N(4), &task{run: func() { h.check(s) }})
+}
+
+func (h *house) end(s *statement, state logState, r writer.Result) {
+	if !s.running {
+		return
+	}
+	s.running = false
+	s.entry.state = state
+	for i, x := range h.running {
+		if x == s {
+			h.running = append(h.running[:i], h.running[i+1:]...)
+			break
+		}
+	}
+	w := h.w
+	w.logf("server: insert %s ends: %s %s", short(s.token), r.Outcome, r.Cause)
+	if s.worker == nil {
+		return
+	}
+	if r.Outcome != writer.Unknown && w.spend(faultLostAck, s.worker) {
+		w.logf("fault: the acknowledgement of insert %s is lost", short(s.token))
+		r = writer.Result{Outcome: writer.Unknown, Cause: writer.Network, Message: "cut", Sent: true}
+	}
+	r.Replica = "r1"
+	w.after(w.soon(), &task{worker: s.worker, run: func() { s.done(r) }})
+}
+
+// check is what the server does before it writes: the deadline, its limits,
+// the values.
+func (h *house) check(s *statement) {
+	w := h.w
+	if !s.running {
+		return
+	}
+	if w.now > s.deadline && !w.p.Break.NoDeadline {
+		h.end(s, logRefused, writer.Result{Outcome: writer.Rejected, Cause: writer.Late, Code: 395, Message: "insert deadline passed"})
+		return
+	}
+	if w.now < h.busyTo {
+		h.end(s, logRefused, writer.Result{Outcome: writer.Rejected, Cause: writer.Busy, Code: 252, Message: "too many parts"})
+		return
+	}
+	for _, r := range s.rows {
+		if w.poisonous(r.key, r.fp) {
+			h.end(s, logRefused, writer.Result{Outcome: writer.Rejected, Cause: writer.Data, Code: 469, Message: "constraint"})
+			return
+		}
+	}
+	var steps []func()
+	for _, id := range w.tableParts(s.rows) {
+		var rows []row
+		for _, r := range s.rows {
+			if r.key%w.p.Split == id {
+				rows = append(rows, r)
+			}
+		}
+		token := fmt.Sprintf("%s/%d", s.token, id)
+		steps = append(steps, func() { h.write(h.table, token, rows) })
+	}
+	for _, v := range h.views {
+		for _, id := range w.tableParts(s.rows) {
+			var rows []row
+			for _, r := range s.rows {
+				if r.key%w.p.Split == id {
+					rows = append(rows, r)
+				}
+			}
+			token := fmt.Sprintf("%s/%d", s.token, id)
+			steps = append(steps, func() {
+				if w.now < h.brokenTo {
+					cause := writer.ViewFailed
+					out := writer.Unknown
+					if w.p.Break.ViewErrorIsData {
+						cause, out = writer.Data, writer.Rejected
+					}
+					h.end(s, logFailed, writer.Result{Outcome: out, Cause: cause, Message: v.name + " fails"})
+					return
+				}
+				h.write(v, token, rows)
+			})
+		}
+	}
+	h.steps(s, steps)
+}
+
+// steps runs a statement to its end. One whose client is gone may be cancelled
+// between two steps.
+func (h *house) steps(s *statement, steps []func()) {
+	w := h.w
+	w.after(w.soon()/2, &task{run: func() {
+		if !s.running {
+			return
+		}
+		if (s.worker == nil || s.killed) && w.chance(10) {
+			w.logf("server: insert %s is cancelled, its client is gone", short(s.token))
+			h.end(s, logFailed, writer.Result{Outcome: writer.Unknown, Cause: writer.Network})
+			return
+		}
+		if len(steps) == 0 {
+			h.end(s, logFinished, writer.Result{Outcome: writer.Written})
+			return
+		}
+		steps[0]()
+		h.steps(s, steps[1:])
+	}})
+}
+
+// abandon: the worker is gone, its statements go on without it.
+func (h *house) abandon(wk *worker) {
+	for _, s := range h.running {
+		if s.worker == wk {
+			s.worker = nil
+		}
+	}
+}
+
+// crash ends the server between any two steps.
+func (h *house) crash() {
+	w := h.w
+	h.up = false
+	h.lostLog = w.now
+	for _, s := range append([]*statement(nil), h.running...) {
+		h.end(s, logFailed, writer.Result{Outcome: writer.Unknown, Cause: writer.Network, Message: "connection reset"})
+	}
+	w.after(w.rng.Int64N(3*deadline), &task{run: func() {
+		h.up = true
+		h.lostLog = w.now
+		w.logf("ClickHouse is back")
+	}})
+}
+
+func (h *house) count(stem string) int {
+	n := 0
+	for _, s := range h.running {
+		if strings.HasPrefix(s.id, stem) {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitOver is the shell's: past the time, then until nothing runs.
+func (wk *worker) awaitOver(e pipeline.AwaitOver) {
+	w := wk.w
+	var ask func()
+	ask = func() {
+		if w.now-wk.proc.skew <= e.Until {
+			w.after(e.Until-(w.now-wk.proc.skew)+1, &task{worker: wk, run: ask})
+			return
+		}
+		wk.request("AwaitOver", wk.houseUp, func() (pipeline.Event, answer) {
+			for _, stem := range e.Stems {
+				if w.house.count(stem) > 0 {
+					if w.p.Break.Kill {
+						for _, s := range append([]*statement(nil), w.house.running...) {
+							if strings.HasPrefix(s.id, stem) {
+								w.house.end(s, logFailed, writer.Result{Outcome: writer.Unknown, Cause: writer.Network})
+							}
+						}
+						continue
+					}
+					return nil, again
+				}
+			}
+			return pipeline.Done{Ref: e.Ref}, answered
+		})
+	}
+	w.after(w.rng.Int64N(3), &task{worker: wk, run: ask})
+}
+
+func (wk *worker) houseUp() bool { return wk.w.house.up }

@@ -1,0 +1,365 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/pipeline"
+	"github.com/oncesink/oncesink/pkg/writer"
+
+	"github.com/oncesink/oncesink/pkg/dedup"
+)
+
+var tableID = [16]byte{0: 0xab, 15: 1}
+
+// process is one sink process.
+type process struct {
+	w          *world
+	name       string
+	group      *group
+	alive      bool
+	paused     bool
+	member     int // 0: not a member
+	generation int32
+	workers    []*worker // by partition
+	skew       int64     // its estimate of the server clock is this much behind
+	born       int
+	client     *storeClient
+}
+
+// worker is one partition's machine for one assignment.
+type worker struct {
+	w       *world
+	proc    *process
+	part    int
+	lease   lease
+	m       *pipeline.Machine
+	gone    bool
+	fed     bool // a feed is planned
+	halt    *pipeline.Halt
+	waits   string
+	at      string // what it did last, for the transcript and the coverage
+	counted int64  // accounted up to here
+	floor   int64  // the highest offset this lease committed
+	source  batcher.Source
+	name    string
+}
+
+// start brings a process up.
+func (p *process) start() {
+	p.alive, p.paused = true, false
+	p.born++
+	p.workers = make([]*worker, p.w.p.Partitions)
+	p.skew = p.w.rng.Int64N(20)
+	p.client = p.w.store.client(p)
+	p.w.after(p.w.soon(), &task{proc: p, run: func() { p.w.kafka.join(p) }})
+}
+
+// crash ends a process at once. What it sent is on its way.
+func (p *process) crash() {
+	p.alive = false
+	for _, wk := range p.workers {
+		if wk != nil {
+			wk.drop("crashed")
+		}
+	}
+}
+
+// assign starts a worker.
+func (p *process) assign(part int) {
+	w := p.w
+	if old := p.workers[part]; old != nil && !w.p.Break.NoDrain {
+		old.drop("assigned anew")
+	}
+	src := w.kafka.parts[part].source
+	wk := &worker{w: w, proc: p, part: part, source: src, lease: lease{p.member, p.group.generation}, counted: -1, at: "assigned"}
+	wk.name = fmt.Sprintf("%s/P%d", p.name, part)
+	stem := func(group string, s batcher.Source) string { return writer.Stem(tableID, group, s) }
+	wk.m = pipeline.NewMachine(pipeline.Config{
+		Group: p.group.name, Source: src, Table: tableID, Deadline: deadline, Views: w.p.Views > 0,
+		Metadata: w.p.Metadata, Parts: w.p.Most, Conflict: w.p.Stop, Nonce: w.nonce,
+		Stem:   stem(p.group.name, src),
+		StemOf: func(o dedup.Owner) string { return stem(o.Group, o.Source) },
+	})
+	p.workers[part] = wk
+	w.logf("%s is assigned, generation %d", wk.name, p.group.generation)
+	w.after(w.soon(), &task{worker: wk, run: wk.fetchCommitted})
+}
+
+func (wk *worker) fetchCommitted() {
+	w := wk.w
+	c := wk.proc.group.parts[wk.part]
+	offset, meta := c.offset, c.meta
+	in, err := offsets.Decode(meta)
+	if err != nil {
+		w.fail("I4", "our own intent can't be read: %v", err)
+	}
+	start := w.kafka.parts[wk.part].start
+	w.after(w.soon(), &task{worker: wk, run: func() {
+		if offset >= 0 && offset < start {
+			wk.step(pipeline.Broken{Reason: "offsets are gone", Cure: "resolve"})
+			return
+		}
+		if offset < 0 {
+			offset = start
+		}
+		w.logf("%s starts at %d %s", wk.name, offset, intentText(meta))
+		wk.counted, wk.floor = offset, offset
+		wk.step(pipeline.Assigned{Committed: offset, Intent: in})
+		wk.plan()
+	}})
+}
+
+// drop ends a worker: whatever it waits for is abandoned.
+func (wk *worker) drop(why string) {
+	if wk.gone {
+		return
+	}
+	wk.gone = true
+	wk.proc.workers[wk.part] = nil
+	wk.w.logf("%s ends: %s (at %s)", wk.name, why, wk.at)
+	wk.w.house.abandon(wk)
+}
+
+// step gives the machine an event and does what it says.
+func (wk *worker) step(ev pipeline.Event) {
+	w := wk.w
+	if w.tracing {
+		w.logf("%s <- %s", wk.name, eventText(ev))
+	}
+	for _, e := range wk.m.Step(w.now-wk.proc.skew, ev) {
+		wk.perform(e)
+	}
+	wk.plan()
+}
+
+// plan has the shell look soon whether a batch can be cut.
+func (wk *worker) plan() {
+	if wk.fed || wk.gone || wk.halt != nil {
+		return
+	}
+	wk.fed = true
+	wk.w.after(wk.w.soon(), &task{worker: wk, run: wk.feed})
+}
+
+// feed is the shell's: cut when it is time, else tell the machine it is idle.
+func (wk *worker) feed() {
+	w := wk.w
+	wk.fed = false
+	if wk.halt != nil {
+		return
+	}
+	if wk.m.Ready() && !w.chance(15) {
+		_, next, _ := wk.m.Position()
+		if b := w.kafka.cut(wk, wk.m.WantFrom(next), 1+w.rng.IntN(w.p.MaxCut)); b != nil {
+			w.logf("%s cuts %s: %s", wk.name, b.Range, w.recordsText(wk.part, b))
+			wk.step(pipeline.Cut{Batch: b})
+			return
+		}
+	}
+	before, _, _ := wk.m.Position()
+	effects := wk.m.Step(w.now-wk.proc.skew, pipeline.Idle{})
+	if len(effects) == 0 && w.chance(10) {
+		effects = wk.m.Step(w.now-wk.proc.skew, pipeline.Again{})
+	}
+	for _, e := range effects {
+		wk.perform(e)
+	}
+	_ = before
+	if !w.settledWorker(wk) || w.chance(20) {
+		wk.fed = true
+		w.after(20+w.rng.Int64N(200), &task{worker: wk, run: wk.feed})
+	} else {
+		wk.fed = true
+		w.after(2000+w.rng.Int64N(20000), &task{worker: wk, run: wk.feed})
+	}
+}
+
+// perform starts one effect.
+func (wk *worker) perform(e pipeline.Effect) {
+	w := wk.w
+	if w.tracing {
+		w.logf("%s -> %s", wk.name, effectText(e))
+	}
+	switch e := e.(type) {
+	case pipeline.Account:
+		w.checkAccount(wk, e)
+		return
+	case pipeline.Waits:
+		wk.waits = e.Reason
+		return
+	case pipeline.Halt:
+		h := e
+		wk.halt = &h
+		wk.at = "halted"
+		return
+	}
+	wk.at = strings.TrimPrefix(fmt.Sprintf("%T", e), "pipeline.")
+	w.seen.step(wk.at)
+	switch e := e.(type) {
+	case pipeline.ReadAcked, pipeline.StartRun, pipeline.Claim, pipeline.Renew, pipeline.Release, pipeline.Publish, pipeline.AskGate, pipeline.TakeOver:
+		wk.proc.client.do(wk, e)
+	case pipeline.Commit:
+		wk.commit(e)
+	case pipeline.Insert:
+		wk.insert(e)
+	case pipeline.AwaitOver:
+		wk.awaitOver(e)
+	case pipeline.AskFacts:
+		wk.askFacts(e)
+	case pipeline.Read:
+		wk.read(e)
+	case pipeline.Isolate:
+		wk.isolate(e)
+	case pipeline.AskOwners:
+		wk.request("AskOwners", nil, func() (pipeline.Event, answer) {
+			gone := make([]bool, len(e.Owners))
+			for i, o := range e.Owners {
+				gone[i] = w.kafka.gone(o.Group, o.Source, o.Offset)
+			}
+			return pipeline.OwnersGone{Ref: e.Ref, Gone: gone}, answered
+		})
+	case pipeline.DeadLetter:
+		wk.request("DeadLetter", nil, func() (pipeline.Event, answer) {
+			for _, l := range e.Letters {
+				o := l.Row.Batch.Records[l.Row.Index].Offset
+				w.letters[place{wk.part, o}] = true
+				w.logf("dead-letter topic has P%d@%d (%s)", wk.part, o, l.Class)
+			}
+			return pipeline.Done{Ref: e.Ref}, answered
+		})
+	case pipeline.Sleep:
+		w.after(e.Millis, &task{worker: wk, run: func() { wk.step(pipeline.Done{Ref: e.Ref}) }})
+	default:
+		w.fail("panic", "effect %T is not known to the simulation", e)
+	}
+}
+
+// answer is the end of a request as the server sees it.
+type answer uint8
+
+const (
+	answered answer = iota
+	again           // not now: the client repeats
+	silent          // never: the client's assignment is over
+)
+
+// request sends something to a server: it leaves the process, arrives, and is
+// answered, each in a step of its own. The request or its answer may get lost,
+// or the request may land late, after the client has repeated it; the client
+// repeats until it is answered.
+func (wk *worker) request(name string, up func() bool, apply func() (pipeline.Event, answer)) {
+	w := wk.w
+	over := false
+	var leave func()
+	retry := func() { w.after(20+w.rng.Int64N(300), &task{worker: wk, run: leave}) }
+	arrive := func() {
+		if up != nil && !up() {
+			retry()
+			return
+		}
+		ev, how := apply()
+		if over || wk.gone {
+			return // an answer that nobody awaits
+		}
+		switch how {
+		case again:
+			retry()
+			return
+		case silent:
+			return
+		}
+		if w.spend(faultLostReply, wk) {
+			w.logf("fault: the answer to %s of %s is lost", name, wk.name)
+			retry()
+			return
+		}
+		w.after(w.soon(), &task{worker: wk, run: func() {
+			if over {
+				return
+			}
+			over = true
+			wk.step(ev)
+		}})
+	}
+	leave = func() {
+		if over {
+			return
+		}
+		if w.spend(faultLateLanding, wk) {
+			late := w.rng.Int64N(4 * deadline)
+			w.logf("fault: %s of %s is held back for %d ms and repeated meanwhile", name, wk.name, late)
+			w.after(late, &task{run: arrive})
+			retry()
+			return
+		}
+		w.after(w.soon(), &task{run: arrive})
+	}
+	w.after(w.rng.Int64N(3), &task{worker: wk, run: leave})
+}
+
+// commit sends the commit under the worker's lease of the moment it leaves.
+func (wk *worker) commit(e pipeline.Commit) {
+	w := wk.w
+	meta := ""
+	if len(e.Intent.Entries) > 0 {
+		text, err := e.Intent.Encode()
+		if err != nil {
+			w.fail("panic", "the intent can't be written: %v", err)
+		}
+		if len(text) > w.p.Metadata {
+			w.fail("R", "%s: an intent of %d bytes does not fit %d", wk.name, len(text), w.p.Metadata)
+		}
+		meta = text
+	}
+	if e.Offset < wk.floor {
+		w.fail("F5", "%s commits %d below its own %d", wk.name, e.Offset, wk.floor)
+	}
+	wk.floor = e.Offset
+	over := false
+	var leave func()
+	retry := func() { w.after(20+w.rng.Int64N(300), &task{worker: wk, run: leave}) }
+	leave = func() {
+		if over {
+			return
+		}
+		l := wk.lease
+		if w.p.Break.CurrentGeneration {
+			l = lease{wk.proc.member, wk.proc.generation}
+		}
+		arrive := func() {
+			ok := w.kafka.commit(wk.proc.group, l, wk.part, e.Offset, meta, wk.name)
+			if over || wk.gone {
+				return
+			}
+			if !ok {
+				if l != wk.lease || w.p.Break.CurrentGeneration {
+					retry()
+				}
+				return // fenced: the assignment is over, its end is on the way
+			}
+			if w.spend(faultLostReply, wk) {
+				w.logf("fault: the answer to the commit of %s is lost", wk.name)
+				retry()
+				return
+			}
+			w.after(w.soon(), &task{worker: wk, run: func() {
+				if !over {
+					over = true
+					wk.step(pipeline.Done{Ref: e.Ref})
+				}
+			}})
+		}
+		if w.spend(faultLateCommit, wk) {
+			late := w.rng.Int64N(4 * deadline)
+			w.logf("fault: the commit of %s (%d) is held back for %d ms and repeated meanwhile", wk.name, e.Offset, late)
+			w.after(late, &task{run: arrive})
+			retry()
+			return
+		}
+		w.after(w.soon(), &task{run: arrive})
+	}
+	w.after(w.rng.Int64N(3), &task{worker: wk, run: leave})
+}

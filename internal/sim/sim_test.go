@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func env(name string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// runSeeds runs seeds [first, first+n) and returns the first few that fail.
+func runSeeds(first, n uint64, most int, draw func(uint64) Params) (failed []Params, found []*Violation, seen Coverage, steps, halts int) {
+	type end struct {
+		seed uint64
+		p    Params
+		res  Result
+	}
+	seeds := make(chan uint64)
+	ends := make(chan end, 64)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for s := range seeds {
+				p := draw(s)
+				ends <- end{s, p, Run(p, false)}
+			}
+		}()
+	}
+	go func() {
+		for s := first; s < first+n; s++ {
+			seeds <- s
+		}
+		close(seeds)
+		wg.Wait()
+		close(ends)
+	}()
+	var bad []end
+	for e := range ends {
+		steps += e.res.Steps
+		halts += len(e.res.Halts)
+		seen.Add(e.res.Seen)
+		if e.res.Violation != nil {
+			bad = append(bad, e)
+		}
+	}
+	sort.Slice(bad, func(i, j int) bool { return bad[i].seed < bad[j].seed })
+	for _, e := range bad {
+		if len(failed) < most {
+			failed, found = append(failed, e.p), append(found, e.res.Violation)
+		}
+	}
+	return failed, found, seen, steps, halts
+}
+
+// TestNoScheduleBreaksAnInvariant runs SEEDS schedules from FIRST on.
+func TestNoScheduleBreaksAnInvariant(t *testing.T) {
+	first, n := env("FIRST", 1), env("SEEDS", 3000)
+	if one := os.Getenv("SEED"); one != "" {
+		replay(t, Draw(env("SEED", 1)))
+		return
+	}
+	failed, found, seen, steps, halts := runSeeds(first, n, 1000, Draw)
+	t.Logf("%d seeds from %d on: %d steps, %d partitions stopped (I4)", n, first, steps, halts)
+	if testing.Verbose() && os.Getenv("COVER") != "" {
+		t.Log("\n" + coverageText(seen))
+	}
+	if len(failed) == 0 {
+		return
+	}
+	kinds := map[string]int{}
+	for i := range found {
+		kinds[head(found[i])]++
+	}
+	for k, n := range kinds {
+		t.Logf("%4d x %s", n, k)
+	}
+	p, v := failed[0], found[0]
+	t.Logf("seed %d: %v", p.Seed, v)
+	p = Shrink(p, v.Rule)
+	replay(t, p)
+	t.Errorf("%d of %d seeds broke an invariant; replay one with SEED=%d", len(failed), n, failed[0].Seed)
+}
+
+func head(v *Violation) string {
+	line, _, _ := strings.Cut(v.Error(), "\n")
+	var b strings.Builder
+	for _, r := range line {
+		if r >= '0' && r <= '9' {
+			r = '#'
+		}
+		b.WriteRune(r)
+	}
+	s := strings.ReplaceAll(b.String(), "##", "#")
+	if len(s) > 150 {
+		s = s[:150]
+	}
+	return s
+}
+
+func replay(t *testing.T, p Params) {
+	res := Run(p, true)
+	t.Log(p.String())
+	t.Log("\n" + strings.Join(res.Trace, "\n"))
+	if res.Violation != nil {
+		t.Errorf("%v", res.Violation)
+	}
+	for _, h := range res.Halts {
+		t.Logf("stopped: %s", h)
+	}
+}
+
+func coverageText(c Coverage) string {
+	var b strings.Builder
+	var steps []string
+	for s := range c.Steps {
+		steps = append(steps, s)
+	}
+	sort.Strings(steps)
+	for f := range faults {
+		b.WriteString(faultNames[f] + ":")
+		for _, s := range steps {
+			if n := c.Met[faultNames[f]+" @ "+s]; n > 0 {
+				b.WriteString(" " + s + "=" + strconv.Itoa(n))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
