@@ -25,7 +25,7 @@ refused before anything is read (see sink check). SIGTERM finishes what is under
 		"sink run -c sink.yaml --drain          # up to the offsets that are the ends now, then exit 0",
 		"sink run -c sink.yaml --drain --json   # the account as one JSON object",
 	},
-	reference: config.WriteReference,
+	reference: config.WriteKnobs,
 	run:       runRun,
 }
 
@@ -48,8 +48,8 @@ func runRun(ctx context.Context, env *environment, args []string) error {
 	if err != nil {
 		return err
 	}
-	env.logAs(cfg.Log)
-	o := wiring.RunOptions{Log: env.log, Drain: drain, Patience: patience, Version: version()}
+	env.startLog(cfg.Log)
+	o := wiring.RunOptions{Log: env.log, Drain: drain, Patience: patience, Version: readBuild().Version}
 	if steps != "" {
 		file, err := os.OpenFile(steps, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -87,7 +87,7 @@ func newStatus(cfg *config.Config) *status.Status {
 			routes = append(routes, status.Route{Topic: t, Table: r.Table})
 		}
 	}
-	return status.New(status.Options{Group: cfg.Kafka.Group, Version: version(), Routes: routes, Reasons: wiring.LetterReasons(),
+	return status.New(status.Options{Group: cfg.Kafka.Group, Version: readBuild().Version, Routes: routes, Reasons: wiring.LetterReasons(),
 		StallAfter: max(10*time.Minute, 3*cfg.ClickHouse.InsertTimeout)})
 }
 

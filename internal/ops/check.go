@@ -5,7 +5,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/oncesink/oncesink/internal/config"
 	"github.com/oncesink/oncesink/internal/wiring"
 	"github.com/oncesink/oncesink/pkg/batcher"
-	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
 	"github.com/oncesink/oncesink/pkg/writer"
 )
@@ -35,6 +33,7 @@ func Check(ctx context.Context, cfg *config.Config) []wiring.Finding {
 		return c.found
 	}
 	defer server.Close()
+	c.store(ctx)
 	for i := range cfg.Routes {
 		c.route(ctx, server, &cfg.Routes[i])
 	}
@@ -127,32 +126,13 @@ func (c *checker) route(ctx context.Context, server *writer.Server, r *config.Ro
 		c.add(wiring.SeverityError, "clickhouse_check", "table "+t.String(), err.Error(), "")
 	}
 	c.found = append(c.found, found...)
-	c.store(ctx, r, t)
 }
 
-func (c *checker) store(ctx context.Context, r *config.Route, t *writer.Table) {
+func (c *checker) store(ctx context.Context) {
 	sc, err := wiring.StoreConfig(c.cfg)
 	if err != nil {
 		c.add(wiring.SeverityError, "redis_config", "redis", err.Error(), "")
 		return
 	}
-	hooks := dedup.Hooks{Quiet: func(context.Context, time.Duration) (bool, string, error) { return false, "only checking", nil }}
-	store, err := dedup.Open(ctx, sc, wiring.Domain(c.cfg, r, t), hooks, dedup.Events{})
-	if err != nil {
-		var unfit *dedup.Unfit
-		if errors.As(err, &unfit) {
-			c.add(wiring.SeverityError, "redis_unfit", "redis", unfit.Problem, unfit.Cure)
-			return
-		}
-		c.add(wiring.SeverityError, "redis_unreachable", "redis", err.Error(), "")
-		return
-	}
-	defer func() { _ = store.Close() }()
-	found, err := store.Check(ctx)
-	if err != nil {
-		c.add(wiring.SeverityError, "redis_check", "redis", err.Error(), "")
-	}
-	for _, f := range found {
-		c.found = append(c.found, wiring.Finding{Severity: f.Severity, Code: f.Code, About: "redis", Reason: f.Reason, Cure: f.Cure})
-	}
+	c.found = append(c.found, wiring.StoreFindings(ctx, sc)...)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
 	"github.com/oncesink/oncesink/pkg/writer"
 )
@@ -33,6 +34,9 @@ const (
 // Unfit refuses a target: exit code 3.
 type Unfit struct{ Findings []Finding }
 
+// ExitCode is that of the answer no.
+func (e *Unfit) ExitCode() int { return 3 }
+
 func (e *Unfit) Error() string {
 	var b strings.Builder
 	b.WriteString("the target is unfit:")
@@ -53,13 +57,11 @@ func (s *session) fit(ctx context.Context, r *config.Route) error {
 	if err != nil {
 		return err
 	}
-	store, err := t.Store.Check(ctx)
+	sc, err := StoreConfig(s.cfg)
 	if err != nil {
 		return err
 	}
-	for _, f := range store {
-		findings = append(findings, Finding{Severity: f.Severity, Code: f.Code, About: "redis", Reason: f.Reason, Cure: f.Cure})
-	}
+	findings = append(findings, StoreFindings(ctx, sc)...)
 	var bad []Finding
 	for _, f := range findings {
 		switch f.Severity {
@@ -73,6 +75,15 @@ func (s *session) fit(ctx context.Context, r *config.Route) error {
 		return &Unfit{bad}
 	}
 	return nil
+}
+
+// StoreFindings checks Redis.
+func StoreFindings(ctx context.Context, sc dedup.Config) []Finding {
+	var out []Finding
+	for _, f := range dedup.Check(ctx, sc) {
+		out = append(out, Finding{Severity: f.Severity, Code: f.Code, About: "redis", Reason: f.Reason, Cure: f.Cure})
+	}
+	return out
 }
 
 // TargetFindings checks a table against a route, and the server's behaviour by

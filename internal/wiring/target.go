@@ -24,15 +24,22 @@ type Usage struct{ Err error }
 func (e *Usage) Error() string { return e.Err.Error() }
 func (e *Usage) Unwrap() error { return e.Err }
 
+// ExitCode is that of a wrong configuration.
+func (e *Usage) ExitCode() int { return 2 }
+
 // Server opens ClickHouse as configured. It does not dial yet.
 func Server(cfg *config.Config, events writer.Events) (*writer.Server, error) {
 	t, err := cfg.ClickHouseTLS()
 	if err != nil {
 		return nil, &Usage{err}
 	}
+	password, err := cfg.ClickHouse.Password.Reveal()
+	if err != nil {
+		return nil, &Usage{err}
+	}
 	return writer.Open(writer.Config{
 		Addresses: cfg.ClickHouse.Addresses, Balanced: cfg.ClickHouse.Balanced, Database: cfg.ClickHouse.Database,
-		Username: cfg.ClickHouse.Username, Password: cfg.ClickHouse.Password.Reveal(), TLS: t,
+		Username: cfg.ClickHouse.Username, Password: password, TLS: t,
 		Compression: cfg.ClickHouse.Compression, Settings: cfg.ClickHouse.Settings,
 		InsertDeadline: cfg.ClickHouse.InsertDeadline, InsertTimeout: cfg.ClickHouse.InsertTimeout, MaxConns: 16,
 	}, events)
@@ -44,9 +51,13 @@ func StoreConfig(cfg *config.Config) (dedup.Config, error) {
 	if err != nil {
 		return dedup.Config{}, &Usage{err}
 	}
+	password, err := cfg.Redis.Password.Reveal()
+	if err != nil {
+		return dedup.Config{}, &Usage{err}
+	}
 	return dedup.Config{
 		Mode: cfg.Redis.Mode, Addresses: cfg.Redis.Addresses, Master: cfg.Redis.Master,
-		Username: cfg.Redis.Username, Password: cfg.Redis.Password.Reveal(), DB: cfg.Redis.DB, TLS: t,
+		Username: cfg.Redis.Username, Password: password, DB: cfg.Redis.DB, TLS: t,
 		AssumeNoEviction: cfg.Redis.AssumeNoEviction, Horizon: cfg.Redis.Horizon, PoolSize: 32,
 	}, nil
 }

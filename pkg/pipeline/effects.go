@@ -150,7 +150,7 @@ func (w *worker) readAcked(e ReadAcked) Event {
 		}
 		return err
 	})
-	if err == nil && run.Known && w.startedFresh {
+	if err == nil && run.Known && w.startedFresh && run.Hi > w.machine.committed {
 		return Broken{
 			Reason: fmt.Sprintf("the group has no committed offset for %s/%d, but the dedup store knows that it had reached %d", w.topic, w.partition, run.Hi),
 			Cure:   "its offsets expired or were deleted: `sink offsets resolve` sets where to go on (the store's figure, or the start to read all again)",
@@ -335,7 +335,7 @@ func (w *worker) askFacts(e AskFacts) Event {
 		return nil
 	}
 	for _, v := range w.target.Table.Views {
-		f.Views = append(f.Views, v.String())
+		f.Views = append(f.Views, v.Name)
 	}
 	return f
 }

@@ -232,3 +232,9 @@ func (p *blockPool) put(b *decode.Block) {
 	default: // more than will be needed again
 	}
 }
+
+// attempts asks the query log what became of the attempts at a set.
+func (w *worker) attempts(e AskFacts, from, deadline time.Time) (writer.Attempts, error) {
+	exact := writer.BatchPrefix(w.target.Table.UUID, w.shell.group, w.source, e.Range, e.Digest)
+	return w.target.Server.Attempts(w.ctx, writer.Stem(w.target.Table.UUID, w.shell.group, w.source), exact, 1, from, deadline, e.Replica)
+}
