@@ -59,7 +59,7 @@ const (
 	firstPause = 20 * time.Millisecond
 	longPause  = 2 * time.Second
 	// A topic just created may be unknown to the coordinator for a moment.
-	unknownTopicTries = 12
+	unknownTopicTries = 9
 )
 
 // Commit returns nil when the broker has confirmed the commit, an error that
@@ -172,6 +172,8 @@ func (w *waiter) pause(ctx context.Context, l *lease, s standing, why error) err
 	select {
 	case <-tick:
 	case <-s.renewed:
+	case <-w.g.done:
+		return fmt.Errorf("%s: given up after %w: %w", w.c, why, errClosed)
 	case <-l.ctx.Done():
 		return fmt.Errorf("%s: %w", w.c, context.Cause(l.ctx))
 	case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/oncesink/oncesink/internal/testenv"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -15,6 +16,7 @@ import (
 )
 
 func TestCommitIsWhatTheNextOwnerReads(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
 		name, id := topic(t, addr, 2)
 		group := testenv.Name(t, "group")
@@ -159,6 +161,7 @@ func TestLeaseFollowsItsPartitionThroughRebalances(t *testing.T) {
 // TestServerSideGroupCommitsUnderItsPresentEpoch: KIP-848 raises epochs in
 // heartbeats, without a callback.
 func TestServerSideGroupCommitsUnderItsPresentEpoch(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
 		name, id := topic(t, addr, 2)
 		group := testenv.Name(t, "group")
@@ -272,8 +275,12 @@ func TestSilentRejoinBreaksTheHold(t *testing.T) {
 	onBoth(t, func(t *testing.T, addr string) {
 		name, id := topic(t, addr, 1)
 		group := testenv.Name(t, "group")
-		a := join(t, addr, group, name, id, kgo.HeartbeatInterval(15*1e9)) // only the rejoin below may meet the coordinator
+		// Only the rejoin below may tell kgo of the eviction: no heartbeat but
+		// the one that it sends early in every session.
+		beats := heartbeats{first: make(chan struct{})}
+		a := join(t, addr, group, name, id, kgo.HeartbeatInterval(time.Minute), kgo.SessionTimeout(5*time.Minute), kgo.WithHooks(&beats))
 		a.held(1)
+		<-beats.first
 		l := a.lease(0)
 		if err := a.commit(l, 0, 10, "before"); err != nil {
 			t.Fatal(err)
@@ -308,6 +315,17 @@ func TestSilentRejoinBreaksTheHold(t *testing.T) {
 	})
 }
 
+type heartbeats struct {
+	once  sync.Once
+	first chan struct{} // closed when one was answered
+}
+
+func (h *heartbeats) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, _ error) {
+	if key == kmsg.Heartbeat.Int16() {
+		h.once.Do(func() { close(h.first) })
+	}
+}
+
 func TestMetadataOverTheBrokersLimitIsRefusedInWords(t *testing.T) {
 	addr := testenv.SharedKafka(t) // the fake server has no limit
 	name, id := topic(t, addr, 1)
@@ -328,6 +346,7 @@ func TestMetadataOverTheBrokersLimitIsRefusedInWords(t *testing.T) {
 }
 
 func TestCommitsOfTheDeletedTopicDoNotReachItsSuccessor(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
 		name, id := topic(t, addr, 1)
 		group := testenv.Name(t, "group")

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // onBoth runs a test against the fake server and the real broker: where they
 // differ, the real one is right, and the fast tests must not lie.
 func onBoth(t *testing.T, test func(t *testing.T, addr string)) {
-	t.Run("kfake", func(t *testing.T) { test(t, testenv.KFake(t).Addr) })
-	t.Run("kafka", func(t *testing.T) { test(t, testenv.SharedKafka(t)) })
+	t.Run("kfake", func(t *testing.T) { t.Parallel(); test(t, testenv.KFake(t).Addr) })
+	t.Run("kafka", func(t *testing.T) { t.Parallel(); test(t, testenv.SharedKafka(t)) })
 }
 
 func deadline(t testing.TB) context.Context {

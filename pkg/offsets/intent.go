@@ -39,6 +39,7 @@ type Sent struct {
 	Replica      string    // where the statement goes; empty: not known
 	Mixed        bool      // another token was used for some of these rows
 	Attempt      int
+	Nonce        uint32 // of the claims behind it: claims that still hold it prove that no later attempt followed
 }
 
 // Bounds of the format. They keep WorstCase honest, and are far outside what
