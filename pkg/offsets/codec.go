@@ -97,6 +97,7 @@ func (in *Intent) Encode() (string, error) {
 			b = binary.AppendVarint(b, s.Deadline.UnixMilli()-first)
 			b = binary.AppendUvarint(b, where)
 			b = binary.AppendUvarint(b, uint64(s.Attempt))
+			b = binary.BigEndian.AppendUint32(b, s.Nonce)
 		}
 	}
 	b = binary.BigEndian.AppendUint32(b, checksum(b))
@@ -266,6 +267,7 @@ func (r *reader) intent() *Intent {
 			where := r.uint(2*maxList + 1)
 			s.Mixed = where&1 == 1
 			s.Attempt = int(r.uint(maxAttempt))
+			s.Nonce = binary.BigEndian.Uint32(r.bytes(4))
 			if r.bad || table >= uint64(len(tables)) || where>>1 >= uint64(len(replicas)) {
 				r.bad = true
 				return in

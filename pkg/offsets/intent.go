@@ -147,7 +147,7 @@ func WorstCase(entries, tables, late int, replicas ...string) int {
 	}
 	const (
 		head     = 4 + 1 + 1 + 10 + 2 // L, two list lengths, base time, entry count
-		sent     = 1 + 4 + 8 + 6 + 5 + 2 + 3
+		sent     = 1 + 4 + 8 + 6 + 5 + 2 + 3 + 4
 		entry    = 10 + 5 + 5 + 1 // first, span, late mode and count, table count
 		oneLate  = 5
 		checksum = 4
