@@ -45,6 +45,7 @@ type worker struct {
 	floor   int64  // the highest offset this lease committed
 	source  batcher.Source
 	name    string
+	told    string
 }
 
 // start brings a process up.
@@ -161,7 +162,7 @@ func (wk *worker) feed() {
 	}
 	before, _, _ := wk.m.Position()
 	effects := wk.m.Step(w.now-wk.proc.skew, pipeline.Idle{})
-	if len(effects) == 0 && w.chance(10) {
+	if len(effects) == 0 && w.chance(2) {
 		effects = wk.m.Step(w.now-wk.proc.skew, pipeline.Again{})
 	}
 	for _, e := range effects {

@@ -87,6 +87,13 @@ func TestNoScheduleBreaksAnInvariant(t *testing.T) {
 	}
 	p, v := failed[0], found[0]
 	t.Logf("seed %d: %v", p.Seed, v)
+	for i := range found {
+		if want := os.Getenv("RULE"); want != "" && found[i].Rule == want {
+			p, v = failed[i], found[i]
+			t.Logf("seed %d: %v", p.Seed, v)
+			break
+		}
+	}
 	p = Shrink(p, v.Rule)
 	replay(t, p)
 	t.Errorf("%d of %d seeds broke an invariant; replay one with SEED=%d", len(failed), n, failed[0].Seed)
@@ -111,7 +118,14 @@ func head(v *Violation) string {
 func replay(t *testing.T, p Params) {
 	res := Run(p, true)
 	t.Log(p.String())
-	t.Log("\n" + strings.Join(res.Trace, "\n"))
+	text := strings.Join(res.Trace, "\n") + "\n"
+	if to := os.Getenv("TRACE"); to != "" {
+		if err := os.WriteFile(to, []byte(p.String()+"\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		t.Log("\n" + text)
+	}
 	if res.Violation != nil {
 		t.Errorf("%v", res.Violation)
 	}

@@ -141,7 +141,13 @@ func storeCall(wk *worker, s *dedup.Store, e pipeline.Effect) (pipeline.Event, a
 			w.logf("store refuses %s of %s: %v", wk.at, wk.name, err)
 			return pipeline.Refused{Ref: ref}, answered
 		}
-		w.logf("store can't answer %s of %s: %v", wk.at, wk.name, err)
+		var held *dedup.Quarantine
+		if !errors.As(err, &held) || wk.told != held.Reason {
+			w.logf("store can't answer %s of %s: %v", wk.at, wk.name, err)
+		}
+		if held != nil {
+			wk.told = held.Reason
+		}
 		var unfit *dedup.Unfit
 		if errors.As(err, &unfit) {
 			w.fail("panic", "the store refuses a call as unfit: %v", err)

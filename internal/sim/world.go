@@ -155,7 +155,7 @@ func (w *world) play() {
 		}
 	}
 	w.calmDown()
-	end := w.step + 20_000
+	end := w.step + 8_000
 	for ; w.step < end; w.step++ {
 		if !w.turn() && w.done() {
 			w.finalChecks()

@@ -61,16 +61,22 @@ func (m *Machine) turnGate() {
 	m.emit(AskGate{Ref: m.gateCall(), Set: g.set, Owners: g.owners})
 }
 
-// closed lists the rows that wait for another owner.
+// closed lists the rows that wait for another owner, the oldest of each key: a
+// call to the store names a key once, and what settles the first is then asked
+// for the next.
 func (m *Machine) closed() (Set, []dedup.Owner) {
 	var rows []Row
 	var owners []dedup.Owner
+	m.seen.Reset(0)
 	for _, b := range m.held {
 		if b.waiting == 0 {
 			continue
 		}
 		for i, v := range b.verdicts {
 			if v == vWait {
+				if _, again := m.seen.Add(b.Records[i].Key, i); again {
+					continue
+				}
 				rows = append(rows, Row{b, i})
 				owners = append(owners, b.owners[int32(i)])
 				if len(rows) == askMost {

@@ -186,7 +186,11 @@ func (m *Machine) mainDone() {
 	case phaseBackoff:
 		m.renewOrSend()
 	case phaseRelease:
-		m.judge()
+		if j.late != nil {
+			m.settle()
+		} else {
+			m.judge()
+		}
 	case phasePublish:
 		m.published()
 	}
@@ -236,12 +240,14 @@ func (m *Machine) judged() {
 
 func (m *Machine) lettersKept() {
 	j := m.job
-	for i, v := range j.batch.verdicts {
-		if v == vDead {
-			// The record may own a claim from a time when it could be decoded
-			// (F3): owners up to it are no longer covered by the run.
-			if o := j.batch.Records[i].Offset + 1; o > m.lo {
-				m.lo = o
+	if j.batch != nil { // claims of late rows are marked: no run covers them
+		for i, v := range j.batch.verdicts {
+			if v == vDead {
+				// The record may own a claim from a time when it could be decoded
+				// (F3): owners up to it are no longer covered by the run.
+				if o := j.batch.Records[i].Offset + 1; o > m.lo {
+					m.lo = o
+				}
 			}
 		}
 	}
