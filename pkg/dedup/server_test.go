@@ -79,7 +79,48 @@ func claimed(t testing.TB, s *Store, b *Batch) *Reply {
 	}
 }
 
+// testEvent is an event time whose slot does not end during a test.
+var testEvent = time.Now().Add(2*time.Hour).UnixMilli()
+
 func testItem(n int, offset int64) Item {
 	key := Hasher{}.Key([]byte("key" + strconv.Itoa(n)))
-	return Item{Key: key, Fingerprint: uint32(n), Offset: offset, EventMs: time.Now().UnixMilli()}
+	return Item{Key: key, Fingerprint: uint32(n), Offset: offset, EventMs: testEvent}
+}
+
+// opened waits for the end of the first quarantine.
+func opened(t testing.TB, s *Store) {
+	t.Helper()
+	claimed(t, s, &Batch{Source: source0(999), Nonce: 1, Items: []Item{testItem(-1, 0)}})
+}
+
+// letters spells the verdicts of a reply: N, M, D, S, C, X.
+func letters(r *Reply) string {
+	text := make([]byte, len(r.Answers))
+	for i, a := range r.Answers {
+		text[i] = "NMDSCX"[a.Verdict]
+	}
+	return string(text)
+}
+
+func wantVerdicts(t testing.TB, what string, r *Reply, want string) {
+	t.Helper()
+	if got := letters(r); got != want {
+		t.Fatalf("%s: verdicts %s, want %s", what, got, want)
+	}
+}
+
+// someItems are n records with keys from..from+n-1 at offsets from first on.
+func someItems(from, n int, first int64) []Item {
+	list := make([]Item, n)
+	for i := range list {
+		list[i] = testItem(from+i, first+int64(i))
+	}
+	return list
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
