@@ -1,0 +1,52 @@
+# make help tells what there is. Everything that is fetched goes to .cache (or $ONCESINK_CACHE), nothing is installed.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CACHE := $(or $(ONCESINK_CACHE),$(CURDIR)/.cache)
+GO ?= go
+# Packages of the tests; P: how many of them at the same time (each may start servers of its own).
+PKG ?= ./...
+P ?= 2
+
+.PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench fmt clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## fetch what tests need: the engine, Redis, Kafka, kcat (once, about 250 MB)
+	@$(MAKE) --no-print-directory -j2 setup-engine setup-redis setup-kafka setup-kcat
+
+setup-engine setup-redis setup-kafka setup-kcat: setup-%:
+	@scripts/get-$*.sh
+
+setup-tools:
+	@scripts/get-tools.sh golangci-lint
+
+build: ## bin/sink
+	@mkdir -p bin
+	$(GO) build -trimpath -o bin/sink ./cmd/sink
+
+demo: ## everything embedded, all kinds of duplicates, then the account
+	@$(MAKE) --no-print-directory -j2 setup-engine setup-redis
+	@$(MAKE) --no-print-directory build
+	@bin/sink demo $(ARGS)
+
+test: setup ## vet, then all tests with the race detector against real servers
+	$(GO) vet $(PKG)
+	@scripts/test.sh -race -shuffle=on -timeout=20m -p=$(P) $(PKG)
+
+lint: setup-tools ## golangci-lint (with the arrows between packages), gofmt, shell scripts
+	$(CACHE)/bin/golangci-lint run $(PKG)
+	@scripts/lint-files.sh
+
+bench: setup-engine setup-redis setup-kafka ## the sink against a bare path, verified
+	@$(MAKE) --no-print-directory build
+	$(GO) run ./bench $(ARGS)
+
+fmt: ## gofmt
+	gofmt -w $$(git ls-files '*.go')
+
+clean: ## remove bin; what was fetched stays (remove .cache by hand)
+	rm -rf bin
