@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Open dials the store and refuses one that can't keep the promise (*Unfit). It
@@ -81,6 +83,7 @@ func (s *Store) Expect(keysPerSlot int) {
 }
 
 func newClient(cfg Config) (redis.UniversalClient, error) {
+	quietLibrary()
 	if len(cfg.Addresses) == 0 {
 		return nil, errors.New("dedup: no address of Redis is given (redis.addresses)")
 	}
@@ -89,6 +92,11 @@ func newClient(cfg Config) (redis.UniversalClient, error) {
 		SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
 		ContextTimeoutEnabled: true, DialTimeout: cfg.DialTimeout, ReadTimeout: cfg.ReadTimeout, PoolSize: cfg.PoolSize,
 		ClientName: "oncesink",
+		// A server that can't be dialled is told at once: the caller repeats.
+		DialerRetries: 1,
+		// No notices about maintenance: they are a service's own, and asking for
+		// them costs a round trip a connection.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	switch cfg.Mode {
 	case "", "standalone":
@@ -110,6 +118,14 @@ func newClient(cfg Config) (redis.UniversalClient, error) {
 	}
 	return nil, &Unfit{Problem: fmt.Sprintf("redis.mode %q is not known", cfg.Mode), Cure: "set it to standalone, sentinel or cluster"}
 }
+
+// quietLibrary keeps go-redis from writing lines of its own to stderr: its
+// errors are returned, and told by whoever made the call.
+var quietLibrary = sync.OnceFunc(func() { redis.SetLogger(noLog{}) })
+
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
 
 // readGroups finds the domain's number of hash-tag groups. It is fixed for
 // good, and every marker carries it: one may be lost.
