@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/ch-go/compress"
@@ -66,28 +65,18 @@ func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
 	if err := ctx.Err(); err != nil {
 		return st, err
 	}
-	var interrupted atomic.Bool
-	deadline, _ := ctx.Deadline()
-	if err := c.raw.SetDeadline(deadline); err != nil {
-		c.broken = true
-		return st, err
-	}
-	stop := context.AfterFunc(ctx, func() {
-		interrupted.Store(true)
-		_ = c.raw.SetDeadline(time.Unix(1, 0))
-	})
+	stop, end := c.guard(ctx)
 	finished := false
 	defer func() {
 		c.reused = true
 		if !stop() || !finished {
 			c.broken = true
 		}
-		// The reason for the broken exchange is the context, not the deadline that carried it to the socket.
+		end()
+		// The reason for a broken exchange is the context, not the deadline that carried it to the socket.
 		var timeout net.Error
-		if err != nil && (interrupted.Load() || errors.As(err, &timeout) && timeout.Timeout()) {
-			if cause := context.Cause(ctx); cause != nil {
-				err = cause
-			} else if !deadline.IsZero() {
+		if err != nil && errors.As(err, &timeout) && timeout.Timeout() {
+			if err = context.Cause(ctx); err == nil {
 				err = context.DeadlineExceeded
 			}
 		}
@@ -126,6 +115,14 @@ func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
 			}
 		}
 	}
+}
+
+// guard lets the context end reads and writes. stop reports whether it hasn't.
+func (c *conn) guard(ctx context.Context) (stop func() bool, end func()) {
+	deadline, _ := ctx.Deadline()
+	_ = c.raw.SetDeadline(deadline)
+	stop = context.AfterFunc(ctx, func() { _ = c.raw.SetDeadline(time.Unix(1, 0)) })
+	return stop, func() { stop() }
 }
 
 // orException prefers what the server had to say over the write error that it caused by closing.

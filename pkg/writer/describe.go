@@ -103,7 +103,8 @@ func (s *Server) describe(ctx context.Context, r *replicaState, db, name string)
 
 // describePolicies reads the row policies. A user who may not see them is no reason to fail; Check says what follows.
 func (s *Server) describePolicies(ctx context.Context, r *replicaState, t *Table) {
-	rows, err := s.read(ctx, r, 1, fmt.Sprintf("SELECT name FROM system.row_policies WHERE database = %s AND table IN (%s, '')", quoteText(t.Database), quoteText(t.Name)))
+	rows, err := s.read(ctx, r, 1, fmt.Sprintf("SELECT short_name FROM system.row_policies WHERE database = %s AND table IN (%s, '') "+
+		"AND (apply_to_all AND NOT has(apply_to_except, currentUser()) OR hasAny(apply_to_list, arrayConcat([currentUser()], enabledRoles())))", quoteText(t.Database), quoteText(t.Name)))
 	t.PoliciesKnown = err == nil
 	for _, row := range rows {
 		t.Policies = append(t.Policies, row[0])

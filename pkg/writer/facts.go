@@ -2,6 +2,8 @@ package writer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,7 +17,11 @@ type facts struct {
 	settings  map[string]string // this user's values of the settings that matter here; absent: the server doesn't know them
 	mergeTree map[string]string // defaults of tables' deduplication windows
 	replMerge map[string]string // the same for replicated ones
+	guessed   bool              // the user may not see those two
 }
+
+// leastDefaults are the smallest defaults that any version of the server has had.
+var leastDefaults = map[string]string{"non_replicated_deduplication_window": "0", "replicated_deduplication_window": "100", "replicated_deduplication_window_seconds": "3600"}
 
 func (s *Server) factsOf(ctx context.Context, r *replicaState) (*facts, error) {
 	r.mu.Lock()
@@ -25,6 +31,10 @@ func (s *Server) factsOf(ctx context.Context, r *replicaState) (*facts, error) {
 		return f, nil
 	}
 	row, err := s.readOne(ctx, r, 3, "SELECT version(), timezone(), hostName()")
+	var ex *Exception
+	if errors.As(err, &ex) && ex.Code == 164 {
+		return nil, &Exception{Code: ex.Code, Replica: r.addr, Message: fmt.Sprintf("user %s is read-only (readonly = 1), so nothing can be written: ALTER USER %s SETTINGS readonly = 0", s.cfg.Username, quoteName(s.cfg.Username))}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +42,13 @@ func (s *Server) factsOf(ctx context.Context, r *replicaState) (*facts, error) {
 	if f.settings, err = s.settingsFrom(ctx, r, "system.settings", "name IN ("+quoteTexts(settingsOfInterest())+")"); err != nil {
 		return nil, err
 	}
-	if f.mergeTree, err = s.settingsFrom(ctx, r, "system.merge_tree_settings", "name LIKE '%deduplication_window%'"); err != nil {
-		return nil, err
-	}
-	if f.replMerge, err = s.settingsFrom(ctx, r, "system.replicated_merge_tree_settings", "name LIKE '%deduplication_window%'"); err != nil {
-		return nil, err
+	for table, defaults := range map[string]*map[string]string{"system.merge_tree_settings": &f.mergeTree, "system.replicated_merge_tree_settings": &f.replMerge} {
+		*defaults, err = s.settingsFrom(ctx, r, table, "name LIKE '%deduplication_window%'")
+		if errors.As(err, &ex) && ex.Code == 497 {
+			*defaults, f.guessed = leastDefaults, true
+		} else if err != nil {
+			return nil, err
+		}
 	}
 	r.mu.Lock()
 	r.facts = f

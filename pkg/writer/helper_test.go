@@ -25,6 +25,9 @@ var shared struct {
 func TestMain(m *testing.M) {
 	embedded.MaybeRunChild()
 	code := m.Run()
+	if sharedUsers.engine != nil {
+		_ = sharedUsers.engine.Stop(context.Background())
+	}
 	if shared.engine != nil {
 		_ = shared.engine.Stop(context.Background())
 	}

@@ -49,17 +49,28 @@ func (s *Server) Insert(ctx context.Context, replica string, st *Statement) Resu
 func (s *Server) insertInto(ctx context.Context, r *replicaState, st *Statement, body string) Result {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.InsertTimeout)
 	defer cancel()
-	f, err := s.factsOf(ctx, r)
+	return s.send(ctx, s.on(r), r, st, body)
+}
+
+// insertOn is Insert in a session.
+func (s *Server) insertOn(ctx context.Context, do doer, r *replicaState, st *Statement) (Result, error) {
+	body, err := insertSQL(st)
 	if err != nil {
-		result := classify(err, stage{}, st.Table)
-		result.Replica = r.addr
-		return result
+		return Result{}, err
 	}
-	stage, err := s.run(ctx, r, &request{
-		body: body, id: st.QueryID, settings: s.insertSettings(f, st, body), input: st.Input,
-		header: func(columns proto.ColInfoInput) error { return sameColumns(columns, st.Input) },
-	})
-	result := classify(err, stage, st.Table)
+	return s.send(ctx, do, r, st, body), nil
+}
+
+func (s *Server) send(ctx context.Context, do doer, r *replicaState, st *Statement, body string) Result {
+	var sent stage
+	f, err := s.factsOf(ctx, r)
+	if err == nil {
+		sent, err = do(ctx, &request{
+			body: body, id: st.QueryID, settings: s.insertSettings(f, st, body), input: st.Input,
+			header: func(columns proto.ColInfoInput) error { return sameColumns(columns, st.Input) },
+		})
+	}
+	result := classify(err, sent, st.Table)
 	result.Replica = r.addr
 	return result
 }

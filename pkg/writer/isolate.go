@@ -22,12 +22,9 @@ const scratchTable = "oncesink_isolate"
 // keys. take gives the rows [lo, hi) as columns; what it returned before may be invalid afterwards. No bad row and no error means that the rows aren't refused for what
 // is in them.
 func (s *Server) Isolate(ctx context.Context, t *Table, in proto.Input, rows int, take func(lo, hi int) proto.Input) (bad []BadRow, err error) {
-	p := &prober{s: s, t: t}
-	defer p.close()
 	err = s.onAny(ctx, func(r *replicaState) error {
-		p.close()
-		p.r, bad = r, nil
-		return p.probe(ctx, in, 0, rows, take, &bad)
+		bad = nil
+		return s.probe(ctx, r, t, in, 0, rows, take, &bad)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for the rows that %s refuses: %w", t, err)
@@ -35,28 +32,12 @@ func (s *Server) Isolate(ctx context.Context, t *Table, in proto.Input, rows int
 	return bad, nil
 }
 
-// prober keeps the connection whose session holds the temporary table.
-type prober struct {
-	s *Server
-	t *Table
-	r *replicaState
-	c *conn
-}
-
-func (p *prober) close() {
-	if p.c != nil {
-		p.c.broken = true // the temporary table goes with the session
-		p.s.release(p.r, p.c, nil)
-		p.c = nil
-	}
-}
-
 // probe halves a refused range until single rows are left. in is the range when it is at hand; otherwise take is asked.
-func (p *prober) probe(ctx context.Context, in proto.Input, lo, hi int, take func(lo, hi int) proto.Input, bad *[]BadRow) error {
+func (s *Server) probe(ctx context.Context, r *replicaState, t *Table, in proto.Input, lo, hi int, take func(lo, hi int) proto.Input, bad *[]BadRow) error {
 	if in == nil {
 		in = take(lo, hi)
 	}
-	refused, err := p.insert(ctx, in)
+	refused, err := s.try(ctx, r, t, in)
 	if err != nil || refused == nil {
 		return err
 	}
@@ -65,69 +46,57 @@ func (p *prober) probe(ctx context.Context, in proto.Input, lo, hi int, take fun
 		return nil
 	}
 	middle := lo + (hi-lo)/2
-	if err := p.probe(ctx, nil, lo, middle, take, bad); err != nil {
+	if err := s.probe(ctx, r, t, nil, lo, middle, take, bad); err != nil {
 		return err
 	}
-	return p.probe(ctx, nil, middle, hi, take, bad)
+	return s.probe(ctx, r, t, nil, middle, hi, take, bad)
 }
 
-// insert tries the rows on the temporary table. refused is set when it is the rows that the server doesn't take.
-func (p *prober) insert(ctx context.Context, in proto.Input) (refused *Exception, err error) {
-	if p.c == nil {
-		if err := p.open(ctx); err != nil {
-			return nil, err
-		}
-	}
-	names, structure, err := structureOf(p.t, in)
+// try inserts rows into a temporary table. refused is set when it is the rows that the server doesn't take.
+func (s *Server) try(ctx context.Context, r *replicaState, t *Table, in proto.Input) (refused *Exception, err error) {
+	names, structure, err := structureOf(t, in)
 	if err != nil {
 		return nil, &inputError{err}
 	}
-	st, err := p.c.exchange(ctx, &request{
-		body: fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
-		settings: []proto.Setting{
-			{Key: "async_insert", Value: "0", Important: true}, {Key: "max_partitions_per_insert_block", Value: "0"}, {Key: "limit", Value: "0"}, {Key: "offset", Value: "0"},
-		},
-		input: in,
+	err = s.session(ctx, r, false, func(do doer) error {
+		if err := s.createScratch(ctx, do, t); err != nil {
+			return err
+		}
+		st, err := do(ctx, &request{
+			body: fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
+			settings: []proto.Setting{
+				{Key: "async_insert", Value: "0", Important: true}, {Key: "max_partitions_per_insert_block", Value: "0"}, {Key: "limit", Value: "0"}, {Key: "offset", Value: "0"},
+			},
+			input: in,
+		})
+		var ex *Exception
+		if errors.As(err, &ex) && st.sent && causeOf(ex.Code, ex.Message, true) == Data {
+			refused = ex
+			return nil
+		}
+		return err
 	})
-	if err == nil {
-		return nil, nil
-	}
-	p.close()
-	var ex *Exception
-	if errors.As(err, &ex) && st.sent && causeOf(ex.Code, ex.Message, true) == Data {
-		return ex, nil
-	}
-	return nil, err
+	return refused, err
 }
 
-// open takes a connection and makes the temporary table in its session.
-func (p *prober) open(ctx context.Context) error {
-	c, err := p.s.connect(ctx, p.r)
-	if err != nil {
-		return err
-	}
-	p.c = c
-	order := p.t.SortingKey
-	if order == "" {
-		order = "tuple()"
-	} else {
-		order = "(" + order + ")"
+// createScratch makes a temporary table like t in the session.
+func (s *Server) createScratch(ctx context.Context, do doer, t *Table) error {
+	order := "tuple()"
+	if t.SortingKey != "" {
+		order = "(" + t.SortingKey + ")"
 	}
 	partition := ""
-	if p.t.partitioned() {
-		partition = " PARTITION BY " + p.t.PartitionKey
+	if t.partitioned() {
+		partition = " PARTITION BY " + t.PartitionKey
 	}
-	like := fmt.Sprintf("CREATE TEMPORARY TABLE %s AS %s ENGINE = ", scratchTable, p.t.quoted())
-	_, err = c.exchange(ctx, &request{body: like + "MergeTree" + partition + " ORDER BY " + order + " SETTINGS allow_nullable_key = 1"})
+	like := fmt.Sprintf("CREATE TEMPORARY TABLE %s AS %s ENGINE = ", scratchTable, t.quoted())
+	err := do.run(ctx, like+"MergeTree"+partition+" ORDER BY "+order+" SETTINGS allow_nullable_key = 1")
 	var ex *Exception
-	if errors.As(err, &ex) && ex.Code != 497 && !c.broken {
-		_, err = c.exchange(ctx, &request{body: like + "Memory"}) // older servers: keys and indexes aren't tried then
+	if errors.As(err, &ex) {
+		err = do.run(ctx, like+"Memory") // older servers, or only that is granted: keys and indexes aren't tried then
 	}
 	if errors.As(err, &ex) && ex.Code == 497 {
-		err = fmt.Errorf("%w: GRANT CREATE TEMPORARY TABLE, CREATE ARBITRARY TEMPORARY TABLE ON *.* TO %s", err, quoteName(p.s.cfg.Username))
-	}
-	if err != nil {
-		p.close()
+		err = fmt.Errorf("%w: GRANT CREATE ARBITRARY TEMPORARY TABLE ON *.* TO %s", err, quoteName(s.cfg.Username))
 	}
 	return err
 }

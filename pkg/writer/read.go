@@ -11,13 +11,17 @@ import (
 
 // read runs a SELECT whose columns are all of type String and returns its rows.
 func (s *Server) read(ctx context.Context, r *replicaState, columns int, body string) ([][]string, error) {
+	return s.on(r).read(ctx, columns, body)
+}
+
+func (do doer) read(ctx context.Context, columns int, body string) ([][]string, error) {
 	cols := make([]proto.ColStr, columns)
 	results := make(proto.Results, columns)
 	for i := range cols {
 		results[i].Data = &cols[i]
 	}
 	var out [][]string
-	err := s.do(ctx, r, &request{body: body, settings: pinnedForReads, result: namedByServer(results), onBlock: func(rows int) error {
+	_, err := do(ctx, &request{body: body, settings: pinnedForReads, result: namedByServer(results), onBlock: func(rows int) error {
 		for i := range rows {
 			row := make([]string, columns)
 			for k := range cols {
@@ -44,14 +48,24 @@ func (s *Server) readAny(ctx context.Context, columns int, body string) (rows []
 
 // readOne is read for a result of one row.
 func (s *Server) readOne(ctx context.Context, r *replicaState, columns int, body string) ([]string, error) {
-	rows, err := s.read(ctx, r, columns, body)
+	return s.on(r).readOne(ctx, columns, body)
+}
+
+func (do doer) readOne(ctx context.Context, columns int, body string) ([]string, error) {
+	rows, err := do.read(ctx, columns, body)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) != 1 {
-		return nil, fmt.Errorf("clickhouse %s: %d rows where one is wanted: %s", r.addr, len(rows), body)
+		return nil, fmt.Errorf("%d rows where one is wanted: %s", len(rows), body)
 	}
 	return rows[0], nil
+}
+
+// run is for statements without a result.
+func (do doer) run(ctx context.Context, body string) error {
+	_, err := do(ctx, &request{body: body, result: discard{}})
+	return err
 }
 
 // anyNames decodes results by place: column names don't matter.

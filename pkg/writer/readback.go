@@ -17,10 +17,12 @@ func (s *Server) ReadBack(ctx context.Context, t *Table, key []string, keys prot
 		return nil
 	}
 	err := s.onAny(ctx, func(r *replicaState) error {
-		if err := s.caughtUp(ctx, r, t); err != nil {
-			return err
-		}
-		return s.readBack(ctx, r, t, key, keys, present)
+		return s.session(ctx, r, true, func(do doer) error {
+			if err := s.caughtUp(ctx, do, r, t); err != nil {
+				return err
+			}
+			return readBack(ctx, do, t, key, keys, present)
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("read %d keys back from %s: %w", len(present), t, err)
@@ -30,7 +32,7 @@ func (s *Server) ReadBack(ctx context.Context, t *Table, key []string, keys prot
 
 // readBack sends the keys as an external table with their row numbers and lets the server compare: values compared here would need every type's notion of equality twice.
 // The inner IN prunes the table by its sorting key; the outer one turns the keys that were found into row numbers.
-func (s *Server) readBack(ctx context.Context, r *replicaState, t *Table, key []string, keys proto.Input, present []bool) error {
+func readBack(ctx context.Context, do doer, t *Table, key []string, keys proto.Input, present []bool) error {
 	if len(keys) != len(key) || len(key) == 0 {
 		return &inputError{fmt.Errorf("the key has %d columns, %d are given", len(key), len(keys))}
 	}
@@ -55,7 +57,7 @@ func (s *Server) readBack(ctx context.Context, r *replicaState, t *Table, key []
 	}
 	clear(present)
 	var found proto.ColUInt32
-	return s.do(ctx, r, &request{
+	_, err := do(ctx, &request{
 		body: body, external: map[string]proto.Input{rowsTable: external}, settings: settings,
 		result: namedByServer(proto.Results{{Data: &found}}),
 		onBlock: func(int) error {
@@ -68,17 +70,18 @@ func (s *Server) readBack(ctx context.Context, r *replicaState, t *Table, key []
 			return nil
 		},
 	})
+	return err
 }
 
 // catchUpPoll is how often a replica that lags is asked again.
 const catchUpPoll = 100 * time.Millisecond
 
 // caughtUp waits until the replica has every part that the others had acknowledged when it was asked. One that isn't replicated has nothing to wait for.
-func (s *Server) caughtUp(ctx context.Context, r *replicaState, t *Table) error {
+func (s *Server) caughtUp(ctx context.Context, do doer, r *replicaState, t *Table) error {
 	if !strings.HasPrefix(t.Engine, "Replicated") {
 		return nil
 	}
-	err := s.do(ctx, r, &request{body: "SYSTEM SYNC REPLICA " + t.quoted() + " LIGHTWEIGHT"})
+	err := do.run(ctx, "SYSTEM SYNC REPLICA "+t.quoted()+" LIGHTWEIGHT")
 	var ex *Exception
 	if err == nil || !errors.As(err, &ex) {
 		return err
@@ -86,7 +89,7 @@ func (s *Server) caughtUp(ctx context.Context, r *replicaState, t *Table) error 
 	// Not granted, or a server that doesn't know LIGHTWEIGHT: watch the queue. What is in Keeper's log now has to be in the queue, and no insert as old as now in it.
 	goal, start := int64(-1), int64(0)
 	for {
-		row, err := s.readOne(ctx, r, 6, fmt.Sprintf("SELECT toString(log_max_index), toString(log_pointer), toString(inserts_in_queue), toString(toUnixTimestamp(inserts_oldest_time)), "+
+		row, err := do.readOne(ctx, 6, fmt.Sprintf("SELECT toString(log_max_index), toString(log_pointer), toString(inserts_in_queue), toString(toUnixTimestamp(inserts_oldest_time)), "+
 			"toString(is_readonly OR is_session_expired), toString(toUnixTimestamp(now())) FROM system.replicas WHERE database = %s AND table = %s", quoteText(t.Database), quoteText(t.Name)))
 		if err != nil {
 			return fmt.Errorf("see whether the replica has caught up: %w", err)

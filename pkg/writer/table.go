@@ -64,7 +64,13 @@ func (v View) String() string {
 
 func (t *Table) String() string { return t.Database + "." + t.Name }
 
-func (t *Table) quoted() string { return quoteName(t.Database) + "." + quoteName(t.Name) }
+// quoted is the name as statements write it. A temporary table has no database.
+func (t *Table) quoted() string {
+	if t.Database == "" {
+		return quoteName(t.Name)
+	}
+	return quoteName(t.Database) + "." + quoteName(t.Name)
+}
 
 func (t *Table) column(name string) (Column, error) {
 	for _, c := range t.Columns {
