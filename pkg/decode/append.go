@@ -3,6 +3,8 @@ package decode
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
 )
 
 // Append decodes a record into the next row. If it returns a Reject the block
@@ -65,7 +67,7 @@ func (b *Block) nextRound() {
 // and returns the fingerprint.
 func (b *Block) members(p int) (fingerprint uint64, _ *Reject) {
 	s, t, data := &b.scan, &b.tok, b.scan.data
-	hasher := b.plan.hasher
+	hasher, seeder := b.plan.hasher, b.plan.seeder
 	p = s.space(p)
 	if p < len(data) && data[p] == '}' {
 		return 0, b.end(p + 1)
@@ -104,10 +106,14 @@ func (b *Block) members(p int) (fingerprint uint64, _ *Reject) {
 			return 0, b.broken(f, fl)
 		}
 		if !fl.silent {
-			if t.plain && t.kind < kArr {
-				fingerprint += hasher.Field(fl.name, t.raw)
+			canonical := t.raw
+			if !t.plain || t.kind >= kArr {
+				canonical = b.canonical(t)
+			}
+			if seeder != nil && n > 0 {
+				fingerprint += seeder.Seeded(b.seeds[n], canonical)
 			} else {
-				fingerprint += hasher.Field(fl.name, b.canonical(t))
+				fingerprint += hasher.Field(fl.name, canonical)
 			}
 		}
 		for _, c := range fl.cols {
@@ -239,7 +245,7 @@ func (b *Block) nestedMembers(fl *field) *Reject {
 			if !b.plan.lax {
 				return &Reject{Class: ClassUnknown, Field: clip([]byte(fl.path+"."+string(name.str)), maxName), Detail: "no column takes this field"}
 			}
-			b.fields[0].count++
+			b.countNested(fl.path, name.str)
 		}
 		if p, more, f = s.next(p, '}'); f != ok {
 			return b.broken(f, fl)
@@ -274,7 +280,7 @@ func (b *Block) absent() *Reject {
 }
 
 // key hashes the canonical form of the row's key.
-func (b *Block) key() (k keyOf, rej *Reject) {
+func (b *Block) key() (k batcher.Key, rej *Reject) {
 	dst := append(b.keyText[:0], keyVersion)
 	for _, i := range b.plan.key {
 		from := len(dst)

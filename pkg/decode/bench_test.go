@@ -21,7 +21,7 @@ func settlementColumns() []Column {
 func settlementOptions() Options {
 	return Options{
 		Columns: settlementColumns(), Key: []string{"settle_ms", "id", "rev"},
-		EventTime: "settle_ms", Ignore: []string{"create_time"}, Hasher: testHasher{},
+		EventTime: "settle_ms", Ignore: []string{"create_time"}, Hasher: seededHasher{},
 	}
 }
 

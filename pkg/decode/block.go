@@ -27,11 +27,17 @@ type Block struct {
 	// seen holds the round in which a field was last met.
 	seen  []uint32
 	round uint32
+	// seeds are the hashes of the names, where the Hasher is a FieldSeeder.
+	seeds []uint64
+
+	// inside counts unknown fields inside of objects, by path.
+	inside map[string]int64
 
 	filled  int
 	scan    scanner
 	tok     token
 	keyText []byte
+	path    []byte
 }
 
 const (
@@ -42,7 +48,7 @@ const (
 // NewBlock returns an empty block of the columns that are sent: all but
 // MATERIALIZED and ALIAS.
 func (d *JSON) NewBlock() *Block {
-	b := &Block{plan: d, index: map[string]int{}}
+	b := &Block{plan: d, index: map[string]int{}, inside: map[string]int64{}}
 	b.scan.hasher = d.hasher
 	b.cols, b.input = d.newColumns()
 	if d.event >= 0 {
@@ -74,6 +80,9 @@ func (b *Block) addField(f *field) int {
 	if i > 0 {
 		b.index[f.name] = i
 	}
+	if s := b.plan.seeder; s != nil {
+		b.seeds = append(b.seeds, s.Seed(f.name))
+	}
 	b.fields = append(b.fields, f)
 	b.after = append(b.after, 0)
 	b.seen = append(b.seen, 0)
@@ -89,6 +98,9 @@ func (b *Block) Input() proto.Input { return b.input }
 
 // Truncate drops the rows from n on.
 func (b *Block) Truncate(n int) {
+	if n > b.rows {
+		panic("decode: Truncate to more rows than there are")
+	}
 	for _, c := range b.cols {
 		c.truncate(n) // also where it has n rows: a fault may have left parts
 	}
@@ -141,16 +153,32 @@ func (b *Block) AppendFrom(src *Block, i int) {
 	b.rows++
 }
 
-// UnknownFields calls f for each unknown field met since the last call, with
-// the number of times; names beyond the first 256, or longer than 128 bytes,
-// are counted together under "".
-func (b *Block) UnknownFields(f func(name string, count int64)) {
+// UnknownFields calls f for each unknown field met since the last call, by
+// path, with the number of times; names beyond the first 256, or longer than
+// 128 bytes, are counted together under "".
+func (b *Block) UnknownFields(f func(path string, count int64)) {
 	for _, fl := range b.fields {
 		if fl.unknown && fl.count > 0 {
 			f(fl.path, fl.count)
 			fl.count = 0
 		}
 	}
+	for path, n := range b.inside {
+		if n > 0 {
+			f(path, n)
+			b.inside[path] = 0
+		}
+	}
+}
+
+func (b *Block) countNested(parent string, name []byte) {
+	b.path = append(append(append(b.path[:0], parent...), '.'), name...)
+	n, known := b.inside[string(b.path)]
+	if !known && (len(b.inside) >= maxLearned || len(b.path) > maxLearnedName) {
+		b.fields[0].count++
+		return
+	}
+	b.inside[string(b.path)] = n + 1
 }
 
 // clock reads event times, in milliseconds, out of a column.

@@ -143,6 +143,9 @@ func TestHotPathAllocates(t *testing.T) {
 	for name, shape := range map[string]func(int) []byte{
 		"settlement":    settlement,
 		"unknown field": func(i int) []byte { return append(settlement(i)[:len(settlement(i))-1], `,"extra":[1,{"a":1.50}]}`...) },
+		"quoted": func(i int) []byte {
+			return fmt.Appendf(nil, `{"settle_ms":"%d","id":"x","rev":"%d","tenant":"t","amount":"%d.5","qty":"1.0","currency":"EUR","create_time":"2026-01-01 00:00:00"}`, 1767225600123+i, i, i)
+		},
 		"escapes": func(i int) []byte {
 			return []byte(strings.Replace(string(settlement(i)), "settlement-", `\u0073\n`, 1))
 		},

@@ -103,6 +103,13 @@ func (c *lowCardCol) appendToken(t *token, _ *scanner) fault {
 
 // appendBytes appends a value; of a FixedString, padded.
 func (c *lowCardCol) appendBytes(s []byte) fault {
+	if n := len(c.keys); n > 0 { // many columns repeat the value of the row before
+		k := c.keys[n-1]
+		if int(k) >= c.first() && string(c.dict.at(int(k))) == string(s) {
+			c.keys = append(c.keys, k)
+			return ok
+		}
+	}
 	key, f := c.entry(s, len(c.keys))
 	if f == ok {
 		c.keys = append(c.keys, key)

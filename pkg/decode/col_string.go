@@ -61,6 +61,9 @@ func (c *strCol) start(i int) int {
 // at returns the content of row i.
 func (c *strCol) at(i int) []byte {
 	s := c.buf[c.start(i):c.ends[i]]
+	if s[0] < 0x80 {
+		return s[1:]
+	}
 	_, n := binary.Uvarint(s)
 	return s[n:]
 }

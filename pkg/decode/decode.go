@@ -24,6 +24,13 @@ type Hasher interface {
 	Field(name string, canonical []byte) uint64
 }
 
+// FieldSeeder is a Hasher that can hash the name of a field once for all
+// records: Seeded(Seed(name), canonical) equals Field(name, canonical).
+type FieldSeeder interface {
+	Seed(name string) uint64
+	Seeded(seed uint64, canonical []byte) uint64
+}
+
 // Policy says what becomes of a record with a field that no column takes.
 type Policy uint8
 

@@ -29,6 +29,15 @@ func (testHasher) Field(name string, c []byte) uint64 {
 	return xxhash.Sum64String(name)*0x9E3779B97F4A7C15 ^ xxhash.Sum64(c)
 }
 
+// seededHasher is testHasher as a FieldSeeder.
+type seededHasher struct{ testHasher }
+
+func (seededHasher) Seed(name string) uint64 {
+	return xxhash.Sum64String(name) * 0x9E3779B97F4A7C15
+}
+
+func (seededHasher) Seeded(seed uint64, c []byte) uint64 { return seed ^ xxhash.Sum64(c) }
+
 // recordingHasher keeps the canonical bytes it is given.
 type recordingHasher struct {
 	testHasher

@@ -161,3 +161,19 @@ func TestKeyedAndIgnoredPathsAreInTheFingerprint(t *testing.T) {
 		}
 	}
 }
+
+func TestSeededHashesDiffer(t *testing.T) {
+	for _, rec := range []string{
+		string(settlement(7)), `{"settle_ms":1767225600123,"id":"x","rev":1,"other":{"a":[1.50]},"\u0071ty":5}`, string(settlement(8)),
+	} {
+		o := settlementOptions()
+		o.UnknownFields = IgnoreUnknown
+		o.Hasher = testHasher{}
+		plain := mustPlan(t, o)
+		o.Hasher = seededHasher{}
+		seeded := mustPlan(t, o)
+		if a, b := mustAppend(t, plain.NewBlock(), rec), mustAppend(t, seeded.NewBlock(), rec); a[0] != b[0] {
+			t.Errorf("%s: %v and %v", rec, a[0], b[0])
+		}
+	}
+}

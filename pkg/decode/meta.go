@@ -3,11 +3,7 @@ package decode
 import (
 	"bytes"
 	"strconv"
-
-	"github.com/oncesink/oncesink/pkg/batcher"
 )
-
-type keyOf = batcher.Key
 
 // metadata fills a column from what Kafka knows of the record. What the record
 // does not have (no timestamp, no such header) counts as an absent field; a

@@ -23,6 +23,7 @@ type JSON struct {
 	lax    bool
 	loc    *time.Location
 	hasher Hasher
+	seeder FieldSeeder // the hasher, or nil
 }
 
 type colPlan struct {
@@ -136,6 +137,7 @@ func NewJSON(o Options) (*JSON, error) {
 	if d.unit == 0 {
 		d.unit = time.Millisecond
 	}
+	d.seeder, _ = o.Hasher.(FieldSeeder)
 	var errs problems
 	if o.Hasher == nil {
 		errs.add("no Hasher")
@@ -240,7 +242,9 @@ func (d *JSON) addMeta(i int, source string, errs *problems) {
 		fits = number || base.name == "DateTime" || base.name == "DateTime64"
 	case source == "$partition" || source == "$offset":
 		fits = number
-	case source == "$topic" || source == "$key":
+	case source == "$topic":
+		fits = base.name == "String" || base.name == "FixedString" || base.name == "LowCardinality" || strings.HasPrefix(base.name, "Enum")
+	case source == "$key":
 	case strings.HasPrefix(source, "$header.") && len(source) > len("$header."):
 		m.what, m.header = "$header", source[len("$header."):]
 	default:

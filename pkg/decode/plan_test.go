@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,18 @@ func TestPathsIntoObjects(t *testing.T) {
 	if want := "\"x\" | 1.50 | {\"a\":\"b\"} | [1] | 5\n\"y\" | 0.00 | {} | [] | 0\n"; b.String() != want {
 		t.Errorf("got\n%swant\n%s", b, want)
 	}
+	o.UnknownFields = IgnoreUnknown
+	lax := mustPlan(t, o)
+	b = lax.NewBlock()
+	mustAppend(t, b, `{"p":{"id":"x","discount":1,"q":{"tax":{"a":1}}},"m":{"n":"o"},"z":1}`, `{"p":{"discount":1,"id":"x"}}`)
+	got := map[string]int64{}
+	for range 2 {
+		b.UnknownFields(func(path string, n int64) { got[path] += n })
+	}
+	if want := map[string]int64{"p.discount": 2, "p.q.tax": 1, "z": 1}; !maps.Equal(got, want) {
+		t.Errorf("unknown %v, want %v", got, want)
+	}
+	b = d.NewBlock()
 	for _, c := range []struct{ record, class, field string }{
 		{`{"p":null}`, ClassNull, "p"}, {`{"p":5}`, ClassWrongType, "p"}, {`{"p":{"id":"x","q":[]}}`, ClassWrongType, "p.q"}, {`{}`, ClassMissingKey, "p.id"},
 		{`{"p":{"id":"x","discount":1}}`, ClassUnknown, "p.discount"}, {`{"p":{"id":"x","q":{"amount":"z"}}}`, ClassBadValue, "p.q.amount"}, {`{"p":{"id":"x","id":"y"}}`, ClassDuplicate, "p"},

@@ -1,79 +1,74 @@
 package decode
 
 import (
-	"math"
 	"time"
 	_ "time/tzdata" // a column's zone must not depend on what the host has installed
 )
 
-// zone turns times of its clocks into instants. It remembers the last stretch
-// of times in which the clocks were not changed, so a lookup is a comparison.
+// zone turns times of its clocks into instants. It remembers some days on
+// which the clocks were not changed, so a lookup is a comparison.
+//
+// Only the offsets of time.Location are used: Time.ZoneBounds is off by a day
+// at the end of leap years after 2037 (Go 1.26), where it may name an end that
+// is not behind the instant asked for.
 type zone struct {
-	loc      *time.Location
-	from, to int64 // clock times in [from, to) have this offset and no other
-	offset   int64
+	loc  *time.Location
+	days [64]zoneDay
 }
+
+type zoneDay struct {
+	day    int64
+	offset int64
+	known  bool
+}
+
+// maxOffset is as far as any zone's clocks ever were from UTC.
+const maxOffset = 16 * 3600
 
 // instant returns the seconds since 1970 in UTC of a clock time of the zone,
 // counted as if the clock were UTC. A time that the clocks skip or show twice
 // is ambiguous.
 func (z *zone) instant(clock int64) (int64, fault) {
-	if clock >= z.from && clock < z.to {
-		return clock - z.offset, ok
+	if z.loc == time.UTC {
+		return clock, ok
 	}
-	return z.lookup(clock)
+	day, _ := floorDiv(clock, 86400)
+	if e := &z.days[uint64(day)%uint64(len(z.days))]; e.known && e.day == day {
+		return clock - e.offset, ok
+	}
+	return z.lookup(clock, day)
 }
 
-// maxOffset is more than any zone was ever ahead of or behind UTC.
-const maxOffset = 26 * 3600
-
-func (z *zone) lookup(clock int64) (int64, fault) {
+// lookup asks for the offsets at all hours that can be that day on some clock.
+// No zone ever kept an offset for less than an hour.
+func (z *zone) lookup(clock, day int64) (int64, fault) {
+	var offsets [8]int64
+	n := 0
+	for u := day*86400 - maxOffset; u <= (day+1)*86400+maxOffset; u += 3600 {
+		if o := z.offset(u); n == 0 || o != offsets[n-1] && n < len(offsets) {
+			offsets[n] = o
+			n++
+		}
+	}
+	if n == 1 {
+		z.days[uint64(day)%uint64(len(z.days))] = zoneDay{day, offsets[0], true}
+		return clock - offsets[0], ok
+	}
 	found := 0
 	var at int64
-	for t := clock - maxOffset; ; {
-		start, end, offset := z.stretch(t)
-		if u := clock - offset; u >= start && u < end {
-			found++
+	for _, o := range offsets[:n] {
+		if u := clock - o; z.offset(u) == o && (found == 0 || u != at) {
 			at = u
-			z.remember(start, end, offset)
+			found++
 		}
-		if end > clock+maxOffset {
-			break
-		}
-		t = end
 	}
 	if found != 1 {
-		z.from, z.to = 0, 0
 		return 0, fAmbiguous
 	}
 	return at, ok
 }
 
-// stretch returns the bounds and the offset of the stretch of unchanged clocks
-// around the instant t.
-func (z *zone) stretch(t int64) (start, end, offset int64) {
-	tm := time.Unix(t, 0).In(z.loc)
-	_, off := tm.Zone()
-	start, end = math.MinInt64/2, math.MaxInt64/2
-	a, b := tm.ZoneBounds()
-	if !a.IsZero() {
-		start = a.Unix()
-	}
-	if !b.IsZero() {
-		end = b.Unix()
-	}
-	return start, end, int64(off)
-}
-
-// remember notes the part of a stretch whose clock times no neighbour shows.
-func (z *zone) remember(start, end, offset int64) {
-	z.from, z.to, z.offset = start+offset, end+offset, offset
-	if start > math.MinInt64/2 {
-		_, _, before := z.stretch(start - 1)
-		z.from = start + max(offset, before)
-	}
-	if end < math.MaxInt64/2 {
-		_, _, after := z.stretch(end)
-		z.to = end + min(offset, after)
-	}
+func (z *zone) offset(u int64) int64 {
+	_, o := time.Unix(u, 0).In(z.loc).Zone()
+	return int64(o)
 }
