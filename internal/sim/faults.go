@@ -314,11 +314,11 @@ func (w *world) reset(g *group, f fault) bool {
 			p.crash()
 		}
 	}
-	for _, p := range w.procs {
-		if p.group == g {
-			w.kafka.leave(p)
-		}
+	for _, p := range g.members {
+		p.member = 0
 	}
+	g.members = nil
+	w.kafka.rebalance(g)
 	for o := c.offset; o < to; o++ {
 		c.skipped[o] = true
 	}

@@ -50,12 +50,20 @@ type worker struct {
 
 // start brings a process up.
 func (p *process) start() {
+	if p.alive {
+		return
+	}
 	p.alive, p.paused = true, false
 	p.born++
 	p.workers = make([]*worker, p.w.p.Partitions)
 	p.skew = p.w.rng.Int64N(20)
 	p.client = p.w.store.client(p)
-	p.w.after(p.w.soon(), &task{proc: p, run: func() { p.w.kafka.join(p) }})
+	born := p.born
+	p.w.after(p.w.soon(), &task{proc: p, run: func() {
+		if p.born == born && p.member == 0 {
+			p.w.kafka.join(p)
+		}
+	}})
 }
 
 // crash ends a process at once. What it sent is on its way.
@@ -71,6 +79,9 @@ func (p *process) crash() {
 // assign starts a worker.
 func (p *process) assign(part int) {
 	w := p.w
+	if !p.alive {
+		return // it is gone, and the coordinator has not noticed yet
+	}
 	if old := p.workers[part]; old != nil && !w.p.Break.NoDrain {
 		old.drop("assigned anew")
 	}

@@ -48,7 +48,9 @@ type job struct {
 	replied int64
 	ticket  dedup.Ticket
 	verify  bool
-	judged  bool // earlier attempts are over and what they did is known
+	judged  bool  // earlier attempts are over and what they did is known
+	asked   int64 // server time at which the windows were asked for
+	safeAt  int64 // the judgement hangs on windows that were safe then; 0: it holds for good
 
 	set     Set
 	span    batcher.Range
@@ -110,7 +112,7 @@ func (m *Machine) claim(set Set) {
 // under is gone, or a claim was lost to another.
 func (m *Machine) afresh() {
 	j := m.job
-	j.nonce, j.ticket, j.judged, j.verify = 0, dedup.Ticket{}, false, false
+	j.nonce, j.ticket, j.judged, j.verify, j.safeAt = 0, dedup.Ticket{}, false, false, 0
 	if j.late != nil {
 		rows := Set{}
 		for _, r := range j.late.rows {
@@ -213,7 +215,7 @@ func (m *Machine) claimed(r *dedup.Reply) {
 	}
 	mine, fell := m.apply(j, r)
 	if mine {
-		j.judged = false
+		j.judged, j.safeAt = false, 0
 	}
 	if fell && m.cfg.Conflict {
 		l := m.letters(j.batch)
@@ -311,6 +313,12 @@ func (m *Machine) renewOrSend() {
 		m.acknowledgedAll()
 		return
 	}
+	if j.safeAt > 0 && m.now > j.safeAt+m.cfg.Deadline {
+		// Refused for so long that other writers may have filled the windows.
+		j.judged, j.safeAt = false, 0
+		m.awaitOver()
+		return
+	}
 	if m.now > j.left+m.cfg.Deadline-m.cfg.Deadline/4 {
 		j.old, j.nonce, j.left = j.nonce, m.cfg.Nonce(), m.now
 		j.phase = phaseRenew
@@ -405,7 +413,7 @@ func (m *Machine) inserted(r writer.Result) {
 			c.Tables[0].Replica = r.Replica
 		}
 		j.prior, j.met, j.several = &c, j.nonce, false
-		j.judged = false
+		j.judged, j.safeAt = false, 0
 		j.lastly = r.Message
 		j.fails++
 		m.waits("insert " + j.span.String() + " has an unknown outcome, waiting until its attempt is over: " + r.Message)

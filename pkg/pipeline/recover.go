@@ -39,7 +39,7 @@ func (m *Machine) attemptsOver() {
 		return
 	}
 	p := j.prior.Tables[0]
-	j.phase = phaseFacts
+	j.phase, j.asked = phaseFacts, m.now
 	m.emit(AskFacts{Ref: m.mainCall(), Range: j.prior.Range, Digest: p.Digest, FirstAttempt: p.FirstAttempt.UnixMilli(), Deadline: p.Deadline.UnixMilli(), Replica: p.Replica})
 }
 
@@ -55,7 +55,7 @@ func (m *Machine) factsKnown(f Facts) {
 	if f.Safe && !j.verify && j.same() && !j.prior.Tables[0].Mixed {
 		// Case 1: the whole set again under the same token. ClickHouse drops
 		// what is there and completes partitions and views.
-		j.judged = true
+		j.judged, j.safeAt = true, j.asked
 		m.renewOrSend()
 		return
 	}
@@ -75,7 +75,7 @@ func (m *Machine) found(present []bool) {
 	if j.phase == phaseRead && j.prior != nil {
 		switch decide(j.same(), j.prior.Tables[0].Mixed, j.verify, j.facts, there, len(present), m.cfg.Views) {
 		case sendAll:
-			j.judged = true
+			j.judged, j.safeAt = true, j.asked
 			m.renewOrSend()
 			return
 		case allThere:
