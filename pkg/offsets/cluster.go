@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -77,7 +78,7 @@ type Topic struct {
 func (c *Cluster) Topics(ctx context.Context, names ...string) (map[string]Topic, error) {
 	details, err := c.adm.ListTopicsWithInternal(ctx, names...)
 	if err != nil {
-		return nil, Explain(err, Subject{Doing: "list topics"})
+		return nil, Explain(err, Subject{Doing: "list topics", Topic: strings.Join(names, ", "), Operation: "DESCRIBE"})
 	}
 	topics := make(map[string]Topic, len(details))
 	for name, d := range details {
@@ -147,7 +148,7 @@ func (c *Cluster) Bounds(ctx context.Context, topics ...string) (map[string]map[
 	} {
 		listed, err := step.list(ctx, topics...)
 		if err != nil {
-			return nil, Explain(err, Subject{Doing: "read the " + step.what + " of the topics' logs"})
+			return nil, Explain(err, Subject{Doing: "read the " + step.what + " of the topics' logs", Topic: strings.Join(topics, ", "), Operation: "DESCRIBE"})
 		}
 		for topic, partitions := range listed {
 			for n, o := range partitions {

@@ -134,9 +134,9 @@ func transportCure(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nobody listens there: check kafka.brokers, and the brokers' advertised.listeners"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the broker closed the connection: check its protocol (TLS, SASL) and its log"
+		return "the broker closed the connection: check the credentials (kafka.sasl), the kind of port (TLS or plaintext), and the broker's log"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time: check kafka.brokers, the network and the brokers' advertised.listeners"
+		return "no answer in time: check kafka.brokers, the network, the kind of port (TLS or plaintext), and the brokers' advertised.listeners"
 	}
 	return ""
 }

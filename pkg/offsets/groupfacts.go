@@ -117,6 +117,9 @@ func (c *Cluster) Committed(ctx context.Context, group string, topic batcher.Top
 // where brokers have none.
 func (c *Cluster) CommittedOf(ctx context.Context, group, name string, topic batcher.TopicID, partition int32) (Committed, error) {
 	resp, err := fetchOffsets(ctx, c.cl, group, map[string][]int32{name: {partition}}, map[string]batcher.TopicID{name: topic})
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return Committed{Offset: -1, LeaderEpoch: -1}, nil
+	}
 	if err != nil {
 		return Committed{}, err
 	}
@@ -138,6 +141,9 @@ func (c *Cluster) CommittedOf(ctx context.Context, group, name string, topic bat
 func (c *Cluster) CommittedAll(ctx context.Context, group string) (map[string]map[int32]Committed, error) {
 	what := Subject{Doing: "read the committed offsets of group " + group, Group: group, Operation: "DESCRIBE"}
 	fetched, err := c.adm.FetchOffsets(ctx, group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil // some brokers answer an unknown group like this
+	}
 	if err != nil {
 		return nil, Explain(err, what)
 	}
