@@ -67,12 +67,12 @@ func openAt(t testing.TB, addr string, change func(*Config, *Domain)) *Store {
 func claimed(t testing.TB, s *Store, b *Batch) *Reply {
 	t.Helper()
 	r := &Reply{}
-	for i := 0; ; i++ {
+	for end := time.Now().Add(30 * time.Second); ; {
 		err := s.Claim(t.Context(), b, r)
 		if err == nil {
 			return r
 		}
-		if _, hold := err.(*Quarantine); !hold || i > 400 {
+		if _, hold := err.(*Quarantine); !hold || time.Now().After(end) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond)
