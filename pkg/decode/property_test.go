@@ -127,7 +127,7 @@ func TestClockChangesAgainstTheStandardLibrary(t *testing.T) {
 			t.Helper()
 			// The offsets in force around it, and which of them fit.
 			instants := map[int64]bool{}
-			for probe := clock - 16*3600; probe <= clock+16*3600; probe += 900 {
+			for probe := clock - 16*3600; probe <= clock+16*3600; probe += 1800 {
 				if u := clock - offset(probe); offset(u) == offset(probe) {
 					instants[u] = true
 				}
@@ -137,16 +137,16 @@ func TestClockChangesAgainstTheStandardLibrary(t *testing.T) {
 				t.Fatalf("%s %s: %d (%d), want one of %v", name, time.Unix(clock, 0).UTC().Format(time.DateTime), got, f, instants)
 			}
 		}
-		last := time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+		last := time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 		for u := time.Date(1900, 1, 2, 0, 0, 0, 0, time.UTC).Unix(); u < last; u += 86400 {
 			if offset(u) != offset(u-86400) {
-				for range 10 {
+				for range 4 {
 					check(u + rnd.Int64N(4*86400) - 3*86400)
 				}
 			}
 		}
 		// The last days of leap years far ahead, where ZoneBounds is wrong.
-		for year := 2036; year < 2300; year += 4 {
+		for year := 2036; year < 2300; year += 8 {
 			check(time.Date(year, 12, 31, 12, 0, 0, 0, time.UTC).Unix())
 		}
 	}
