@@ -16,8 +16,8 @@ type intCol[T integer] struct {
 	max, min uint64 // largest magnitudes above and below zero
 }
 
-func newInt[T integer](typ proto.ColumnType, max, min uint64) *intCol[T] {
-	return &intCol[T]{vec[T]{typ: typ}, max, min}
+func newInt[T integer](typ proto.ColumnType, above, below uint64) *intCol[T] {
+	return &intCol[T]{vec[T]{typ: typ}, above, below}
 }
 
 func (c *intCol[T]) appendToken(t *token, _ *scanner) fault {

@@ -78,11 +78,11 @@ func standard(data []byte) (map[string]any, int, bool) {
 	members := 0
 	dec = json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	dec.Token()
+	_, _ = dec.Token()
 	for dec.More() {
 		var skip json.RawMessage
-		dec.Token()
-		dec.Decode(&skip)
+		_, _ = dec.Token()
+		_ = dec.Decode(&skip)
 		members++
 	}
 	return v, members, true

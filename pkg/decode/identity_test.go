@@ -97,17 +97,17 @@ func TestFingerprintFormatV1IsPinned(t *testing.T) {
 // of numbers are no differences; everything else is.
 func TestSameRowSpelledOtherwiseIsAConflict(t *testing.T) {
 	cols := []Column{{Name: "k", Type: "UInt8"}, {Name: "v", Type: "Decimal(9, 2)"}, {Name: "s", Type: "String"}}
-	print := func(o Options, rec string) uint64 {
+	hash := func(o Options, rec string) uint64 {
 		t.Helper()
 		o.UnknownFields = IgnoreUnknown
 		return mustAppend(t, mustPlan(t, o).NewBlock(), rec)[0].Fingerprint
 	}
 	o := Options{Columns: cols, Key: []string{"k"}, Ignore: []string{"seen"}}
-	base := print(o, `{"k":1,"v":1.5,"s":"a","o":{"x":1,"y":[2]}}`)
+	base := hash(o, `{"k":1,"v":1.5,"s":"a","o":{"x":1,"y":[2]}}`)
 	for _, same := range []string{
 		`{"s":"\u0061","o":{"y":[2.0],"x":1e0},"v":1.50,"k":1}`, `{ "k" : 1.0 , "v":15e-1,"s":"a","o":{"x":1,"y":[2]}, "seen": 5 }`, `{"k":"1","v":1.5,"s":"a","o":{"x":1,"y":[2]},"seen":{"q":[1]}}`,
 	} {
-		if print(o, same) != base {
+		if hash(o, same) != base {
 			t.Errorf("%s differs", same)
 		}
 	}
@@ -115,7 +115,7 @@ func TestSameRowSpelledOtherwiseIsAConflict(t *testing.T) {
 		`{"k":1,"v":"1.5","s":"a","o":{"x":1,"y":[2]}}`, `{"k":1,"v":1.5,"s":"b","o":{"x":1,"y":[2]}}`, `{"k":1,"v":1.5,"s":"a","o":{"x":2,"y":[1]}}`, `{"k":1,"v":1.5,"s":"a","o":{"x":1,"y":[[2]]}}`,
 		`{"k":1,"v":1.5,"s":"a","o":{"x":1,"y":[2],"z":null}}`, `{"k":1,"v":1.5,"s":"a","o":{"x":1,"y":[2]},"n":null}`, `{"k":1,"v":1.5,"s":"a","p":{"x":1,"y":[2]}}`, `{"k":1,"v":1.5,"s":"a"}`, `{"k":1,"v":1.5,"s":"a","o":{"y":1,"x":[2]}}`,
 	} {
-		if print(o, other) == base {
+		if hash(o, other) == base {
 			t.Errorf("%s is the same", other)
 		}
 	}
@@ -124,13 +124,13 @@ func TestSameRowSpelledOtherwiseIsAConflict(t *testing.T) {
 	narrow := Options{Columns: cols[:1], Key: o.Key, Ignore: o.Ignore}
 	for _, o := range []Options{wide, narrow} {
 		rec := `{"k":1,"v":1.5,"s":"a"}`
-		if print(o, rec) != print(Options{Columns: cols, Key: o.Key, Ignore: o.Ignore}, rec) {
+		if hash(o, rec) != hash(Options{Columns: cols, Key: o.Key, Ignore: o.Ignore}, rec) {
 			t.Error("a change of the table changed the fingerprint")
 		}
 	}
 }
 
-func TestKeyedAndIgnoredPathsAreInTheFingerprint(t *testing.T) {
+func TestKeyedAndIgnoredPathsAreInTheFingerhash(t *testing.T) {
 	h := &recordingHasher{}
 	d := mustPlan(t, Options{
 		Columns: []Column{{Name: "id", Type: "String"}, {Name: "amount", Type: "Decimal(9, 2)"}, {Name: "at", Type: "DateTime64(3, 'UTC')"}},

@@ -50,7 +50,11 @@ func (s *server) http(sql, body string) string {
 	s.t.Helper()
 	q := url.Values{"query": {sql}, "database": {s.db.Database}, "date_time_input_format": {"best_effort"},
 		"allow_suspicious_low_cardinality_types": {"1"}, "input_format_null_as_default": {"0"}}
-	resp, err := http.Post("http://"+s.db.HTTPAddr+"/?"+q.Encode(), "text/plain", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.db.HTTPAddr+"/?"+q.Encode(), strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}

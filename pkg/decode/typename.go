@@ -156,14 +156,14 @@ func (p *typeParser) escaped(b *strings.Builder) error {
 	return nil
 }
 
-// number returns argument i as a number within [min, max].
-func (t *typeName) number(i, min, max int) (int, error) {
+// number returns argument i as a number within [low, high].
+func (t *typeName) number(i, low, high int) (int, error) {
 	if i >= len(t.args) || t.args[i].typ != nil || t.args[i].quoted {
 		return 0, fmt.Errorf("type %q: argument %d must be a number", t.text, i+1)
 	}
 	v, err := strconv.Atoi(t.args[i].text)
-	if err != nil || v < min || v > max {
-		return 0, fmt.Errorf("type %q: argument %d must be from %d to %d", t.text, i+1, min, max)
+	if err != nil || v < low || v > high {
+		return 0, fmt.Errorf("type %q: argument %d must be from %d to %d", t.text, i+1, low, high)
 	}
 	return v, nil
 }
