@@ -54,6 +54,25 @@ func MaybeRunChild() {
 func runEngine(p childParams) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // the engine writes to its sockets from threads that are not Go's; an error is enough for it
+
+	// Before anything that takes time: a port that is taken is told here in words.
+	inner := p
+	var err error
+	if inner.TCPPort, err = FreePort(); err != nil {
+		return err
+	}
+	if inner.HTTPPort, err = FreePort(); err != nil {
+		return err
+	}
+	native, err := openGate(p.TCPPort, inner.TCPPort)
+	if err != nil {
+		return err
+	}
+	web, err := openGate(p.HTTPPort, inner.HTTPPort)
+	if err != nil {
+		return err
+	}
 
 	lib, err := purego.Dlopen(p.Lib, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -75,7 +94,7 @@ func runEngine(p childParams) error {
 	}
 	args := []string{
 		"clickhouse", "--config-file=" + p.Config, "--path=" + p.DataDir, "--listen_host=127.0.0.1",
-		fmt.Sprintf("--tcp_port=%d", p.TCPPort), fmt.Sprintf("--http_port=%d", p.HTTPPort),
+		fmt.Sprintf("--tcp_port=%d", inner.TCPPort), fmt.Sprintf("--http_port=%d", inner.HTTPPort),
 		fmt.Sprintf("--query=SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT * FROM file('/proc/self/fd/%d', 'LineAsString', 'line String') FORMAT Null", pipe[0]),
 	}
 	argv := make([]*byte, len(args)+1)
@@ -100,9 +119,11 @@ func runEngine(p childParams) error {
 	case <-parentGone:
 	case <-stop:
 	}
-	killQueries(p)
+	native.close()
+	web.close()
+	killQueries(inner)
 	_ = syscall.Close(pipe[1])
-	awaitEnd(p, ended)
+	awaitEnd(inner, ended)
 	if p.RemoveData && os.Getppid() != p.Parent {
 		_ = os.RemoveAll(p.DataDir)
 	}
@@ -151,11 +172,11 @@ func (p childParams) postQuery(ctx context.Context, sql string) error {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-		return fmt.Errorf("http status %d: %s", resp.StatusCode, said)
+	said, err := io.ReadAll(resp.Body) // to its end: a client that leaves early makes an error in the engine
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("http status %d: %s", resp.StatusCode, said)
 	}
-	return nil
+	return err
 }
 
 // prepareDatabases puts two databases into a new data folder before the engine sees it: `system`, so that query_log and part_log outlive a restart, and

@@ -31,7 +31,7 @@ func (c *conn) pump(d Direction) {
 		n, err := c.ends[1-d].Read(buf)
 		if n > 0 {
 			if out := c.pass(d, buf[:n]); len(out) > 0 {
-				if _, werr := c.ends[d].Write(out); werr != nil && !(d == ToClient && c.isLate()) {
+				if _, werr := c.ends[d].Write(out); werr != nil && (d == ToServer || !c.isLate()) {
 					c.abort()
 				}
 			}

@@ -266,7 +266,7 @@ func TestHeldRequestLandsAfterItsSenderHasGone(t *testing.T) {
 			if want := whole + ", " + whole; s.heard() != want {
 				t.Fatalf("heard %q, want %q", s.heard(), want)
 			}
-			if err := p.await(t.Context(), func() bool { return len(rule.lateReplies) == 1 }); err != nil {
+			if err := rule.AwaitLateReply(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
 			if got := string(rule.LateReplies()[0]); !strings.HasSuffix(got, "ok "+whole+"\n") {

@@ -1,6 +1,9 @@
 package faultproxy
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // request is a request that a rule counted, on its connection. It is under the proxy's lock.
 type request struct {
@@ -68,7 +71,7 @@ func (c *conn) look(b []byte) {
 	if c.req != nil && !c.req.over {
 		return
 	}
-	text := append(c.tail, b...)
+	text := slices.Concat(c.tail, b)
 	for _, r := range c.p.rules {
 		at := bytes.Index(text, []byte(r.o.Marker))
 		if at < 0 {

@@ -113,6 +113,11 @@ func (r *Rule) LateReplies() [][]byte {
 	return slices.Clone(r.lateReplies)
 }
 
+// AwaitLateReply waits until the server has answered n requests of HoldRequest that came through late.
+func (r *Rule) AwaitLateReply(ctx context.Context, n int) error {
+	return r.p.await(ctx, func() bool { return len(r.lateReplies) >= n })
+}
+
 // Await waits until the account satisfies a condition.
 func (r *Rule) Await(ctx context.Context, cond func(Account) bool) error {
 	return r.p.await(ctx, func() bool {
