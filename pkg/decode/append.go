@@ -281,7 +281,8 @@ func (b *Block) absent() *Reject {
 
 // key hashes the canonical form of the row's key.
 func (b *Block) key() (k batcher.Key, rej *Reject) {
-	dst := append(b.keyText[:0], keyVersion)
+	b.keyText = append(b.keyText[:0], keyVersion)
+	dst := b.keyText
 	for _, i := range b.plan.key {
 		from := len(dst)
 		var set bool

@@ -149,12 +149,13 @@ func TestValueIsStoredExactlyOrRejected(t *testing.T) {
 				before := b.String()
 				_, rej := d.Append(b, value(`{"k":7,"v":`+c[0]+`,"z":"end"}`))
 				if class, bad := strings.CutPrefix(c[1], "!"); bad {
-					if rej == nil {
+					switch {
+					case rej == nil:
 						t.Errorf("%s: stored as %s, want Reject %s", c[0], show(b.cols[1], b.rows-1), class)
 						b.Truncate(b.rows - 1)
-					} else if rej.Class != class {
+					case rej.Class != class:
 						t.Errorf("%s: %v, want %s", c[0], rej, class)
-					} else if b.String() != before {
+					case b.String() != before:
 						t.Errorf("%s: the Reject changed the block", c[0])
 					}
 					continue
