@@ -206,7 +206,6 @@ func (w *world) build() {
 	w.kafka = w.newKafka()
 	w.house = w.newHouse()
 	w.store = w.newStore()
-	w.sent = map[string][]row{}
 	for i, g := range w.kafka.groups {
 		n := w.p.Sinks
 		if i > 0 {

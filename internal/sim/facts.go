@@ -85,19 +85,12 @@ func (h *house) attempts(wk *worker, e pipeline.AskFacts) writer.Attempts {
 			finished[n] = true
 		}
 	}
-	pieces := len(w.pieces(w.rowsOf(wk, e)))
+	pieces, _ := w.pieces(wk.rows(e.Set), e.Parts)
 	a.Finished = true
 	for i := range pieces {
 		a.Finished = a.Finished && finished[i]
 	}
 	return a
-}
-
-// rowsOf are the rows that the statement of this range and digest had, as far
-// as the log of any server tells: those of the last attempt posted.
-func (w *world) rowsOf(wk *worker, e pipeline.AskFacts) []row {
-	prefix := writer.BatchPrefix(tableID, wk.proc.group.name, wk.source, e.Range, e.Digest)
-	return w.sent[prefix]
 }
 
 // read looks rows up by key.

@@ -126,26 +126,31 @@ func (h *house) write(t *target, token string, rows []row) {
 	}
 }
 
-// insert sends the set in pieces, as the shell does.
-func (wk *worker) insert(e pipeline.Insert) {
-	w := wk.w
+func (wk *worker) rows(s pipeline.Set) []row {
 	var rows []row
-	e.Set.Each(func(_ int, b *pipeline.Batch, i int32) {
+	s.Each(func(_ int, b *pipeline.Batch, i int32) {
 		r := b.Records[i]
 		rows = append(rows, row{key: int(r.Key.Lo), fp: r.Fingerprint, group: wk.proc.group.name, part: wk.part, offset: r.Offset})
 	})
+	return rows
+}
+
+// insert sends the set in pieces, as the shell does.
+func (wk *worker) insert(e pipeline.Insert) {
+	w := wk.w
+	rows := wk.rows(e.Set)
 	if len(rows) == 0 {
 		w.fail("panic", "%s inserts nothing", wk.name)
 	}
-	pieces := w.pieces(rows)
+	pieces, pieceOf := w.pieces(rows, e.Parts)
+	var written []int32
 	src := wk.source
 	if w.p.Break.NoTopicID {
 		src.Topic = batcher.TopicID{}
 	}
-	w.sent[writer.BatchPrefix(tableID, wk.proc.group.name, src, e.Range, e.Digest)] = rows
 	var send func(i int)
 	end := func(r writer.Result) {
-		w.after(w.soon(), &task{worker: wk, run: func() { wk.step(pipeline.Inserted{Ref: e.Ref, Result: r}) }})
+		w.after(w.soon(), &task{worker: wk, run: func() { wk.step(pipeline.Inserted{Ref: e.Ref, Result: r, Written: written}) }})
 	}
 	send = func(i int) {
 		number := writer.WholeBatch
@@ -167,6 +172,12 @@ func (wk *worker) insert(e pipeline.Insert) {
 			case r.Outcome == writer.Written && i+1 < len(pieces):
 				w.after(w.rng.Int64N(5), &task{worker: wk, run: func() { send(i + 1) }})
 				return
+			case i > 0 && r.Outcome == writer.Rejected && r.Cause == writer.Data:
+				for at, p := range pieceOf {
+					if p < i {
+						written = append(written, int32(at))
+					}
+				}
 			case i > 0 && r.Outcome == writer.Rejected:
 				r.Outcome = writer.Unknown
 			}
@@ -178,17 +189,18 @@ func (wk *worker) insert(e pipeline.Insert) {
 }
 
 // pieces cuts rows so that each meets at most L table partitions.
-func (w *world) pieces(rows []row) [][]row {
+func (w *world) pieces(rows []row, most int) (pieces [][]row, pieceOf []int) {
 	ids := w.tableParts(rows)
-	if w.p.Most == 0 || len(ids) <= w.p.Most {
-		return [][]row{rows}
+	if most == 0 || len(ids) <= most {
+		return [][]row{rows}, make([]int, len(rows))
 	}
-	out := make([][]row, (len(ids)+w.p.Most-1)/w.p.Most)
+	pieces = make([][]row, (len(ids)+most-1)/most)
 	for _, r := range rows {
-		i := sort.SearchInts(ids, r.key%w.p.Split) / w.p.Most
-		out[i] = append(out[i], r)
+		i := sort.SearchInts(ids, r.key%w.p.Split) / most
+		pieces[i] = append(pieces[i], r)
+		pieceOf = append(pieceOf, i)
 	}
-	return out
+	return pieces, pieceOf
 }
 
 func (w *world) tableParts(rows []row) []int {

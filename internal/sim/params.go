@@ -20,6 +20,7 @@ type Params struct {
 	Views      int
 	Split      int // table partitions; 1: not partitioned
 	Most       int // L: table partitions of one statement, 0: no limit
+	MostAfter  int // L of processes that were started again
 	Window     int // blocks
 	WindowMs   int64
 	Groups     int // hash-tag groups
@@ -66,6 +67,10 @@ func Draw(seed uint64) Params {
 	p.Split = []int{1, 1, 2, 3}[r.IntN(4)]
 	if p.Split > 1 && r.IntN(2) == 0 {
 		p.Most = 1 + r.IntN(p.Split)
+	}
+	p.MostAfter = p.Most
+	if p.Split > 1 && r.IntN(4) == 0 {
+		p.MostAfter = r.IntN(p.Split + 1)
 	}
 	p.Window = []int{1000, 1000, 24, 24, 12}[r.IntN(5)]
 	p.WindowMs = []int64{600_000, 600_000, 60_000}[r.IntN(3)]
@@ -119,6 +124,9 @@ func (p Params) String() string {
 		if x.n > 0 {
 			fmt.Fprintf(&b, ", %d%% %s", x.n, x.name)
 		}
+	}
+	if p.MostAfter != p.Most {
+		fmt.Fprintf(&b, ", %d a statement after a restart", p.MostAfter)
 	}
 	if p.Stop {
 		b.WriteString(", on_conflict: stop")

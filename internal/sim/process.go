@@ -88,10 +88,14 @@ func (p *process) assign(part int) {
 	src := w.kafka.parts[part].source
 	wk := &worker{w: w, proc: p, part: part, source: src, lease: lease{p.member, p.group.generation}, counted: -1, at: "assigned"}
 	wk.name = fmt.Sprintf("%s/P%d", p.name, part)
+	most := w.p.Most
+	if p.born > 1 {
+		most = w.p.MostAfter
+	}
 	stem := func(group string, s batcher.Source) string { return writer.Stem(tableID, group, s) }
 	wk.m = pipeline.NewMachine(pipeline.Config{
 		Group: p.group.name, Source: src, Table: tableID, Deadline: deadline, Views: w.p.Views > 0,
-		Metadata: w.p.Metadata, Parts: w.p.Most, Conflict: w.p.Stop, Nonce: w.nonce,
+		Metadata: w.p.Metadata, Parts: most, Conflict: w.p.Stop, Nonce: w.nonce,
 		Stem:   stem(p.group.name, src),
 		StemOf: func(o dedup.Owner) string { return stem(o.Group, o.Source) },
 	})
@@ -108,7 +112,7 @@ func (wk *worker) fetchCommitted() {
 	if err != nil {
 		w.fail("I4", "our own intent can't be read: %v", err)
 	}
-	start := w.kafka.parts[wk.part].start
+	start, end := w.kafka.parts[wk.part].start, w.kafka.parts[wk.part].end
 	w.after(w.soon(), &task{worker: wk, run: func() {
 		if offset >= 0 && offset < start {
 			wk.step(pipeline.Broken{Reason: "offsets are gone", Cure: "resolve"})
@@ -119,7 +123,7 @@ func (wk *worker) fetchCommitted() {
 		}
 		w.logf("%s starts at %d %s", wk.name, offset, intentText(meta))
 		wk.counted, wk.floor = offset, offset
-		wk.step(pipeline.Assigned{Committed: offset, Intent: in})
+		wk.step(pipeline.Assigned{Committed: offset, Intent: in, End: end})
 		wk.plan()
 	}})
 }

@@ -59,7 +59,6 @@ type world struct {
 	nonces uint32
 
 	letters map[place]bool
-	sent    map[string][]row // row sets by the prefix of their query ids
 	seen    Coverage
 
 	tracing bool

@@ -59,10 +59,7 @@ func (m *Machine) commit(offset int64, _ phase) {
 	if offset < m.committed {
 		panic("a commit below the committed offset " + strconv.FormatInt(m.committed, 10))
 	}
-	in := &offsets.Intent{MaxPartitions: m.cfg.Parts}
-	if m.planParts > 0 {
-		in.MaxPartitions = m.planParts
-	}
+	in := &offsets.Intent{MaxPartitions: m.parts}
 	for _, b := range m.held {
 		if b.Range.First >= offset && b.entry != nil {
 			in.Entries = append(in.Entries, *b.entry)
@@ -93,6 +90,9 @@ func (m *Machine) commit(offset int64, _ phase) {
 // committedTo counts what the commit moved past and gives its memory back.
 func (m *Machine) committedTo() {
 	m.committed, m.intent = m.pending, m.pendingIntent
+	if !m.intent {
+		m.parts = m.cfg.Parts // no set is listed that was cut by another L
+	}
 	n := 0
 	for _, b := range m.held {
 		if b.Range.Next() > m.committed {

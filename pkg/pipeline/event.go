@@ -108,6 +108,7 @@ type (
 		Digest   uint64
 		Deadline int64
 		Attempt  int
+		Parts    int    // L: the most table partitions of one piece; 0: not cut
 		Replica  string // the replica of the intent, "" where any will do
 	}
 	// AwaitOver waits until no attempt with one of the stems can still write:
@@ -120,6 +121,8 @@ type (
 	// AskFacts asks what the logs and the windows say of the entry's attempts.
 	AskFacts struct {
 		Ref
+		Set          Set // as it is cut now; where it is the entry's, it tells the number of pieces
+		Parts        int
 		Range        batcher.Range
 		Digest       uint64
 		FirstAttempt int64
@@ -218,11 +221,13 @@ func (Halt) effect()       {}
 type Event interface{ event() }
 
 type (
-	// Assigned starts the machine: the committed offset (-1: none) and what
-	// its metadata said.
+	// Assigned starts the machine: the committed offset (-1: none), what its
+	// metadata said, and the end of the log: no earlier life can have claimed
+	// beyond it.
 	Assigned struct {
 		Committed int64
 		Intent    *offsets.Intent
+		End       int64
 	}
 	// AckedRun answers ReadAcked.
 	AckedRun struct {
@@ -248,10 +253,12 @@ type (
 	// Refused answers any store effect: the epoch of the ticket is gone, so its
 	// verdicts are void.
 	Refused struct{ Ref }
-	// Inserted answers Insert.
+	// Inserted answers Insert. Where a piece is refused for its data, Written
+	// lists the rows of the pieces before it, which are in table and views.
 	Inserted struct {
 		Ref
-		Result writer.Result
+		Result  writer.Result
+		Written []int32 // positions in the set, ascending
 	}
 	// Facts answers AskFacts.
 	Facts struct {
@@ -276,10 +283,11 @@ type (
 		Ref
 		Answers []dedup.GateAnswer
 	}
-	// OwnersGone answers AskOwners: Gone[i] is true when owner i can't come.
+	// OwnersGone answers AskOwners: Gone[i] is true when owner i can't come,
+	// Passed[i] when its group has committed past it.
 	OwnersGone struct {
 		Ref
-		Gone []bool
+		Gone, Passed []bool
 	}
 	// Broken stops the partition from outside (missing offsets, an unknown
 	// newer intent, a table of another route …).

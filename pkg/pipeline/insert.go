@@ -21,19 +21,26 @@ func (w *worker) insert(e Insert) Event {
 	if fresh {
 		defer w.pool.put(b)
 	}
-	pieces, err := w.pieces(b, e.Set)
+	pieces, pieceOf, err := w.pieces(b, e.Set, e.Parts)
 	if err != nil {
 		return Inserted{Ref: e.Ref, Result: writer.Result{Outcome: writer.Rejected, Cause: writer.Network, Message: "ask for the table partitions of the rows: " + err.Error()}}
 	}
 	w.shell.events.Step(w.topic, w.partition, StepInserting)
 	start := time.Now()
 	var r writer.Result
+	var written []int32
 	for i, piece := range pieces {
 		r = w.insertPiece(e, piece, i, len(pieces))
 		if r.Outcome == writer.Written {
 			continue
 		}
-		if i > 0 && r.Outcome == writer.Rejected {
+		if i > 0 && r.Outcome == writer.Rejected && r.Cause == writer.Data {
+			for row, p := range pieceOf {
+				if p < i {
+					written = append(written, int32(row))
+				}
+			}
+		} else if i > 0 && r.Outcome == writer.Rejected {
 			// Earlier pieces are in: nothing can be said of the whole but that.
 			r.Outcome = writer.Unknown
 			r.Message = "after " + plural(i, "piece") + " of the batch: " + r.Message
@@ -52,7 +59,7 @@ func (w *worker) insert(e Insert) Event {
 	if r.Outcome == writer.Written {
 		w.shell.events.Step(w.topic, w.partition, StepWritten)
 	}
-	return Inserted{Ref: e.Ref, Result: r}
+	return Inserted{Ref: e.Ref, Result: r, Written: written}
 }
 
 // cannotDecode: the same bytes decoded before and do not now.
@@ -78,23 +85,22 @@ func (w *worker) insertPiece(e Insert, b *decode.Block, piece, of int) writer.Re
 
 // pieces cuts the rows of a block by table partition, ascending by partition
 // id, so that each piece meets at most L of them. It follows from the rows and
-// L alone.
-func (w *worker) pieces(b *decode.Block, s Set) ([]*decode.Block, error) {
+// L alone. pieceOf tells the piece of each row; nil: there is one.
+func (w *worker) pieces(b *decode.Block, s Set, most int) (pieces []*decode.Block, pieceOf []int, err error) {
 	whole := []*decode.Block{b}
-	most := w.target.PartitionMost
-	if most <= 0 || w.fewPartitions(s) {
-		return whole, nil
+	if most <= 0 || w.target.PartitionMost > 0 && most >= w.target.PartitionMost && w.fewPartitions(s) {
+		return whole, nil, nil
 	}
 	ids, err := w.target.Server.PartitionIDs(w.ctx, w.target.Table, b.Input(), b.Rows())
 	if err != nil || ids == nil {
-		return whole, err
+		return whole, nil, err
 	}
 	distinct := map[string]int{}
 	for _, id := range ids {
 		distinct[id] = 0
 	}
 	if len(distinct) <= most {
-		return whole, nil
+		return whole, nil, nil
 	}
 	order := make([]string, 0, len(distinct))
 	for id := range distinct {
@@ -107,13 +113,14 @@ func (w *worker) pieces(b *decode.Block, s Set) ([]*decode.Block, error) {
 	out := make([]*decode.Block, (len(order)+most-1)/most)
 	for i := range out {
 		if out[i], err = w.pool.get(w.ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	for row, id := range ids {
 		out[distinct[id]].AppendFrom(b, row)
+		pieceOf = append(pieceOf, distinct[id])
 	}
-	return out, nil
+	return out, pieceOf, nil
 }
 
 // fewPartitions tells cheaply, from the event times, that one statement will do.
@@ -235,6 +242,24 @@ func (p *blockPool) put(b *decode.Block) {
 
 // attempts asks the query log what became of the attempts at a set.
 func (w *worker) attempts(e AskFacts, from, deadline time.Time) (writer.Attempts, error) {
+	b, fresh, err := w.block(w.ctx, e.Set)
+	if err != nil {
+		return writer.Attempts{}, err
+	}
+	if fresh {
+		defer w.pool.put(b)
+	}
+	pieces, _, err := w.pieces(b, e.Set, e.Parts)
+	if err != nil {
+		return writer.Attempts{}, err
+	}
+	if len(pieces) > 1 {
+		defer func() {
+			for _, p := range pieces {
+				w.pool.put(p)
+			}
+		}()
+	}
 	exact := writer.BatchPrefix(w.target.Table.UUID, w.shell.group, w.source, e.Range, e.Digest)
-	return w.target.Server.Attempts(w.ctx, writer.Stem(w.target.Table.UUID, w.shell.group, w.source), exact, 1, from, deadline, e.Replica)
+	return w.target.Server.Attempts(w.ctx, writer.Stem(w.target.Table.UUID, w.shell.group, w.source), exact, len(pieces), from, deadline, e.Replica)
 }

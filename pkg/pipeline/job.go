@@ -167,7 +167,7 @@ func (m *Machine) mainAnswer(ev Event) {
 	case Facts:
 		m.factsKnown(e)
 	case Inserted:
-		m.inserted(e.Result)
+		m.inserted(e)
 	case Isolated:
 		m.isolated(e.Bad)
 	}
@@ -247,9 +247,7 @@ func (m *Machine) lettersKept() {
 			if v == vDead {
 				// The record may own a claim from a time when it could be decoded
 				// (F3): owners up to it are no longer covered by the run.
-				if o := j.batch.Records[i].Offset + 1; o > m.lo {
-					m.lo = o
-				}
+				m.lo = max(m.lo, j.batch.Records[i].Offset+1)
 			}
 		}
 	}
@@ -384,11 +382,11 @@ func (m *Machine) send() {
 	if j.prior != nil {
 		replica = j.prior.Tables[0].Replica
 	}
-	m.emit(Insert{Ref: m.mainCall(), Set: j.set, Range: j.span, Digest: j.digest, Deadline: j.left + m.cfg.Deadline, Attempt: j.attempt, Replica: replica})
+	m.emit(Insert{Ref: m.mainCall(), Set: j.set, Range: j.span, Digest: j.digest, Deadline: j.left + m.cfg.Deadline, Attempt: j.attempt, Parts: m.parts, Replica: replica})
 }
 
-func (m *Machine) inserted(r writer.Result) {
-	j := m.job
+func (m *Machine) inserted(e Inserted) {
+	j, r := m.job, e.Result
 	switch {
 	case r.Outcome == writer.Written:
 		m.waits("")
@@ -399,6 +397,10 @@ func (m *Machine) inserted(r writer.Result) {
 		m.renewOrSend()
 	case r.Outcome == writer.Rejected && r.Cause == writer.Data:
 		j.lastly = r.Message
+		if len(e.Written) > 0 {
+			j.set.at(e.Written).mark(vOwn)
+			j.set = m.jobRows()
+		}
 		j.phase = phaseIsolate
 		m.emit(Isolate{Ref: m.mainCall(), Set: j.set})
 	case r.Outcome == writer.Rejected:
@@ -484,13 +486,31 @@ func (m *Machine) acknowledgedAll() {
 	if j.batch.entry == nil {
 		j.batch.entry = j.prior // settled without sending: the list stays true
 	}
-	m.hi = j.span.Next()
-	if m.lo > m.hi {
-		m.hi = m.lo
-	}
+	m.breakRun(j.batch)
+	m.hi = max(j.span.Next(), m.lo)
 	j.phase = phasePublish
 	m.shared = false
 	m.emit(Publish{Ref: m.mainCall(), Lo: m.lo, Hi: m.hi, Ticket: m.ticket})
+}
+
+// breakRun starts the run behind what an earlier life may have claimed and
+// this one does not bring: records that were compacted away or are filtered by
+// now. Nobody may take their owners for settled.
+func (m *Machine) breakRun(b *Batch) {
+	at := b.Range.First
+	for i := range b.Records {
+		o := b.Records[i].Offset
+		if o > at && at < m.end {
+			m.lo = max(m.lo, min(o, m.end))
+		}
+		if b.verdicts[i] == vFiltered && o < m.end {
+			m.lo = max(m.lo, o+1)
+		}
+		at = o + 1
+	}
+	if at < b.Range.Next() && at < m.end {
+		m.lo = max(m.lo, min(b.Range.Next(), m.end))
+	}
 }
 
 func (m *Machine) published() {

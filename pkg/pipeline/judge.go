@@ -220,6 +220,18 @@ func (s Set) filter(keep func(i int, b *Batch, row int32) bool) Set {
 	return out
 }
 
+// at picks rows by their positions, ascending.
+func (s Set) at(positions []int32) Set {
+	n := 0
+	return s.filter(func(i int, _ *Batch, _ int32) bool {
+		if n < len(positions) && int(positions[n]) == i {
+			n++
+			return true
+		}
+		return false
+	})
+}
+
 func (s Set) mark(v verdict) {
 	s.Each(func(_ int, b *Batch, row int32) { b.verdicts[row] = v })
 }

@@ -57,7 +57,8 @@ type Machine struct {
 	intent    bool  // the broker's metadata holds a non-empty intent
 	next      int64 // first offset of the next batch
 	plan      []offsets.Entry
-	planParts int // L of the intent that was read
+	parts     int   // L that sets are cut by: the intent's while one is listed
+	end       int64 // of the log at the assignment: earlier lives claimed below it
 	late      []*lateSet
 
 	lo      int64        // start of the acked run
@@ -96,7 +97,7 @@ type lateSet struct {
 
 // NewMachine makes the machine of one partition for one assignment.
 func NewMachine(cfg Config) *Machine {
-	return &Machine{cfg: cfg, committed: -1}
+	return &Machine{cfg: cfg, committed: -1, parts: cfg.Parts}
 }
 
 // Step takes one event at server time now (milliseconds) and returns what is
@@ -250,11 +251,11 @@ func (m *Machine) assigned(e Assigned) {
 	if m.committed < 0 {
 		m.committed = 0
 	}
-	m.next = m.committed
+	m.next, m.end = m.committed, e.End
 	m.lo, m.hi = m.next, m.next
 	if e.Intent != nil {
 		m.intent = true
-		m.planParts = e.Intent.MaxPartitions
+		m.parts = e.Intent.MaxPartitions
 		m.plan = append(m.plan, e.Intent.Entries...)
 		for _, p := range m.plan {
 			if len(p.Tables) > 0 && p.Tables[0].Table != m.cfg.Table {

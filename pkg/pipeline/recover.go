@@ -40,7 +40,7 @@ func (m *Machine) attemptsOver() {
 	}
 	p := j.prior.Tables[0]
 	j.phase, j.asked = phaseFacts, m.now
-	m.emit(AskFacts{Ref: m.mainCall(), Range: j.prior.Range, Digest: p.Digest, FirstAttempt: p.FirstAttempt.UnixMilli(), Deadline: p.Deadline.UnixMilli(), Replica: p.Replica})
+	m.emit(AskFacts{Ref: m.mainCall(), Set: j.set, Parts: m.parts, Range: j.prior.Range, Digest: p.Digest, FirstAttempt: p.FirstAttempt.UnixMilli(), Deadline: p.Deadline.UnixMilli(), Replica: p.Replica})
 }
 
 // same: the rows are those of the earlier attempts, in number and digest.
