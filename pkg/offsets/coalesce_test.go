@@ -281,7 +281,20 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	leases := NewLeases()
 	leases.Assigned(fixed{"m", 1}, map[string][]int32{name: {0}})
 	l, _ := leases.Lease(name, 0)
-	// No such member or generation: it would wait for a renewal for ever.
+	// Nothing renews this lease: the commit would wait for ever.
+	k.Cluster.ControlKey(kmsg.OffsetCommit.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.Cluster.KeepControl()
+		resp := r.ResponseKind().(*kmsg.OffsetCommitResponse)
+		for _, rt := range r.(*kmsg.OffsetCommitRequest).Topics {
+			t := kmsg.NewOffsetCommitResponseTopic()
+			t.Topic, t.TopicID = rt.Topic, rt.TopicID
+			p := kmsg.NewOffsetCommitResponseTopicPartition()
+			p.ErrorCode = kerr.IllegalGeneration.Code
+			t.Partitions = append(t.Partitions, p)
+			resp.Topics = append(resp.Topics, t)
+		}
+		return resp, nil, true
+	})
 	waiting := make(chan struct{}, 100)
 	g.events.Waiting = func(string, int32, error) { waiting <- struct{}{} }
 	result := make(chan error, 1)
