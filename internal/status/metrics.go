@@ -99,12 +99,12 @@ func (m *metrics) startAtZero(o Options) {
 	}
 }
 
-// Consumed: records read from a topic.
+// Consumed counts records read from a topic.
 func (s *Status) Consumed(topic string, records int) {
 	s.metrics.consumed.WithLabelValues(s.metrics.topics.of(topic)).Add(float64(records))
 }
 
-// Settled: the offset was committed past records that ended like this.
+// Settled counts records that the offset was committed past, by how they ended.
 func (s *Status) Settled(topic, table string, c Counts) {
 	m := s.metrics
 	m.inserted.WithLabelValues(m.topics.of(topic), m.tables.of(table)).Add(float64(c.Inserted))
@@ -124,12 +124,12 @@ func (s *Status) Settled(topic, table string, c Counts) {
 	}
 }
 
-// Duplicates outside the account (`redelivery`); those inside come with Settled.
+// Duplicates counts those outside the account (`redelivery`); those inside come with Settled.
 func (s *Status) Duplicates(kind string, n int) {
 	s.metrics.duplicates.WithLabelValues(known(kind, duplicateKinds)).Add(float64(n))
 }
 
-// DeadLetter: records were sent to the dead-letter topic.
+// DeadLetter counts records sent to the dead-letter topic.
 func (s *Status) DeadLetter(reason string, n int) {
 	if !s.metrics.reasons[reason] {
 		reason = other
@@ -137,20 +137,26 @@ func (s *Status) DeadLetter(reason string, n int) {
 	s.metrics.deadLetters.WithLabelValues(reason).Add(float64(n))
 }
 
-// Insert: a statement came back.
+// Insert counts and times a statement that came back.
 func (s *Status) Insert(outcome string, rows int, took time.Duration) {
 	s.metrics.inserts.WithLabelValues(known(outcome, insertOutcomes)).Inc()
 	s.metrics.insertSeconds.Observe(took.Seconds())
 	s.metrics.batchRows.Observe(float64(rows))
 }
 
-// Claim, Commit, Recovery and ReadBack: one of them was done.
-func (s *Status) Claim(took time.Duration)  { s.metrics.claimSeconds.Observe(took.Seconds()) }
-func (s *Status) Commit(took time.Duration) { s.metrics.commitSeconds.Observe(took.Seconds()) }
-func (s *Status) Recovery()                 { s.metrics.recoveries.Inc() }
-func (s *Status) ReadBack()                 { s.metrics.readbacks.Inc() }
+// Claim times the claims of a batch.
+func (s *Status) Claim(took time.Duration) { s.metrics.claimSeconds.Observe(took.Seconds()) }
 
-// Undeduplicated: rows were written without the store, as on_outage: pass allows.
+// Commit times the commit of an offset.
+func (s *Status) Commit(took time.Duration) { s.metrics.commitSeconds.Observe(took.Seconds()) }
+
+// Recovery counts a batch that a predecessor had begun, or whose insert had an unknown outcome.
+func (s *Status) Recovery() { s.metrics.recoveries.Inc() }
+
+// ReadBack counts a question to ClickHouse which of some keys are there.
+func (s *Status) ReadBack() { s.metrics.readbacks.Inc() }
+
+// Undeduplicated counts rows written without the store, as on_outage: pass allows.
 func (s *Status) Undeduplicated(rows int) { s.metrics.undeduplicated.Add(float64(rows)) }
 
 // Buffered is what is held against the memory limit now.
@@ -161,7 +167,7 @@ func (s *Status) Headroom(table string, ratio float64) {
 	s.metrics.headroom.WithLabelValues(s.metrics.tables.of(table)).Set(ratio)
 }
 
-// EpochChanged: the table's store of keys was found to be another, or to have lost writes.
+// EpochChanged counts that a table's store of keys was found to be another, or to have lost writes.
 func (s *Status) EpochChanged(table string) {
 	s.metrics.storeEpochs.WithLabelValues(s.metrics.tables.of(table)).Inc()
 }

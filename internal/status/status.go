@@ -99,14 +99,14 @@ func New(o Options) *Status {
 	return s
 }
 
-// Joined: the group has given this sink its partitions, perhaps none of them.
+// Joined says that the group has given this sink its partitions, perhaps none of them.
 func (s *Status) Joined() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.joined = true
 }
 
-// Assigned: a partition is this sink's from now on.
+// Assigned says that a partition is this sink's from now on.
 func (s *Status) Assigned(topic string, number int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,14 +115,14 @@ func (s *Status) Assigned(topic string, number int32) {
 	s.partitions[place{topic, number}] = &partition{state: Waiting, reason: "starting", since: now, progress: now, committed: -1, next: -1, end: -1}
 }
 
-// Gone: a partition is no longer this sink's. Its series end.
+// Gone says that a partition is no longer this sink's. Its series end.
 func (s *Status) Gone(topic string, number int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.partitions, place{topic, number})
 }
 
-// PartitionState: what a partition does now, why, and the way on when there is one to take.
+// PartitionState says what a partition does now, why, and the way on when there is one to take.
 func (s *Status) PartitionState(topic string, number int32, state, reason, cure string) {
 	s.of(topic, number, func(p *partition) {
 		if now := s.o.Now(); p.state != state {
@@ -132,7 +132,7 @@ func (s *Status) PartitionState(topic string, number int32, state, reason, cure 
 	})
 }
 
-// Position: offsets below committed are settled, below next consumed; held batches wait for their gate, buffered records for their batch.
+// Position says how far a partition is: offsets below committed are settled, below next consumed; held batches wait for their gate, buffered records for their batch.
 func (s *Status) Position(topic string, number int32, committed, next int64, held, buffered int) {
 	s.of(topic, number, func(p *partition) {
 		if committed != p.committed || next != p.next {
@@ -142,12 +142,12 @@ func (s *Status) Position(topic string, number int32, committed, next int64, hel
 	})
 }
 
-// EndOffset: where the partition ends in Kafka, as last seen.
+// EndOffset says where the partition ends in Kafka, as last seen.
 func (s *Status) EndOffset(topic string, number int32, end int64) {
 	s.of(topic, number, func(p *partition) { p.end = end })
 }
 
-// Store: a server (a ClickHouse replica, Redis, Kafka) answers, or doesn't and why.
+// Store says that a server (a ClickHouse replica, Redis, Kafka) answers, or doesn't and why.
 func (s *Status) Store(name string, up bool, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Status) Store(name string, up bool, detail string) {
 	s.stores[name] = now
 }
 
-// Failed: a worker or the poll loop has died, and only a restart helps.
+// Failed says that a worker or the poll loop has died, and only a restart helps.
 func (s *Status) Failed(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

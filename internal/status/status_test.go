@@ -231,7 +231,7 @@ func TestAPortThatIsTakenIsToldAndAServerStopsCleanly(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != 200 || string(body) != "alive\n" {
+	if err != nil || response.StatusCode != http.StatusOK || string(body) != "alive\n" {
 		t.Errorf("%d %q %v", response.StatusCode, body, err)
 	}
 	_ = response.Body.Close()
@@ -241,7 +241,8 @@ func TestAPortThatIsTakenIsToldAndAServerStopsCleanly(t *testing.T) {
 	if err := server.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := http.Get("http://" + server.Addr() + "/healthz"); err == nil {
+	if response, err := http.Get("http://" + server.Addr() + "/healthz"); err == nil {
+		_ = response.Body.Close()
 		t.Error("it still answers")
 	}
 }
