@@ -235,18 +235,16 @@ func (k *kafka) commit(g *group, l lease, part int, offset int64, meta string, w
 }
 
 // gone answers F6: whether an owner of this group can still come.
-func (k *kafka) gone(groupName string, source batcher.Source, offset int64) bool {
+func (k *kafka) gone(groupName string, source batcher.Source, offset int64) (gone, passed bool) {
 	for _, g := range k.groups {
 		if g.name != groupName {
 			continue
 		}
-		if len(g.members) == 0 {
-			return true
-		}
-		return offset < g.parts[source.Partition].offset
+		passed = offset < g.parts[source.Partition].offset
+		return passed || len(g.members) == 0, passed
 	}
 	k.w.fail("I4", "an owner of an unknown group %q", groupName)
-	return false
+	return false, false
 }
 
 // cut puts the next batch together, as the shell does. Nil: not now.

@@ -231,11 +231,11 @@ func (wk *worker) perform(e pipeline.Effect) {
 		wk.isolate(e)
 	case pipeline.AskOwners:
 		wk.request("AskOwners", nil, func() (pipeline.Event, answer) {
-			gone := make([]bool, len(e.Owners))
+			gone, passed := make([]bool, len(e.Owners)), make([]bool, len(e.Owners))
 			for i, o := range e.Owners {
-				gone[i] = w.kafka.gone(o.Group, o.Source, o.Offset)
+				gone[i], passed[i] = w.kafka.gone(o.Group, o.Source, o.Offset)
 			}
-			return pipeline.OwnersGone{Ref: e.Ref, Gone: gone}, answered
+			return pipeline.OwnersGone{Ref: e.Ref, Gone: gone, Passed: passed}, answered
 		})
 	case pipeline.DeadLetter:
 		wk.request("DeadLetter", nil, func() (pipeline.Event, answer) {

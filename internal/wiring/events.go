@@ -178,5 +178,5 @@ func lasting(err error) bool {
 	var unfit *dedup.Unfit
 	var route *dedup.RouteChanged
 	var verdict *Unfit
-	return errors.As(err, &usage) || errors.As(err, &unfit) || errors.As(err, &route) || errors.As(err, &verdict) || lastingKafka(err) || lastingClickHouse(err)
+	return errors.As(err, &usage) || errors.As(err, &unfit) || errors.As(err, &route) || errors.As(err, &verdict) || lastingKafka(err) || lastingClickHouse(err) || lastingLetters(err)
 }

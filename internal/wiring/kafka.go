@@ -164,25 +164,13 @@ type owners struct {
 
 const ownersFresh = 500 * time.Millisecond
 
-// Gone tells whether the owner can't come any more: its group has no live
-// member, or has committed past it.
-func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (bool, error) {
+// Gone tells whether the owner can't come any more, and whether its group has
+// committed past it.
+func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (gone, passed bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if time.Since(o.asked) > ownersFresh {
 		o.live, o.committed, o.asked = map[string]bool{}, map[string]int64{}, time.Now()
-	}
-	live, known := o.live[owner.Group]
-	if !known {
-		s, err := o.cluster.GroupState(ctx, owner.Group)
-		if err != nil {
-			return false, err
-		}
-		live = s.Live()
-		o.live[owner.Group] = live
-	}
-	if !live {
-		return true, nil
 	}
 	at := owner.Group + "\x00" + owner.Source.String()
 	committed, known := o.committed[at]
@@ -190,14 +178,26 @@ func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (bool, error) {
 		c, err := o.cluster.Committed(ctx, owner.Group, owner.Source.Topic, owner.Source.Partition)
 		switch {
 		case isGoneTopic(err):
-			return true, nil // a topic deleted since: nobody reads that record
+			return true, true, nil // the topic was deleted since: nobody reads that record, nor completes it
 		case err != nil:
-			return false, err
+			return false, false, err
 		}
 		committed = c.Offset
 		o.committed[at] = committed
 	}
-	return owner.Offset < committed, nil
+	if owner.Offset < committed {
+		return true, true, nil
+	}
+	live, known := o.live[owner.Group]
+	if !known {
+		s, err := o.cluster.GroupState(ctx, owner.Group)
+		if err != nil {
+			return false, false, err
+		}
+		live = s.Live()
+		o.live[owner.Group] = live
+	}
+	return !live, false, nil
 }
 
 // end is the offset at which a drain ends.

@@ -97,7 +97,7 @@ func runOnce(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, er
 	}
 	shell := pipeline.NewShell(pipeline.Options{
 		Group: cfg.Kafka.Group, Cluster: s.id, TopicID: s.topicID, Target: s.targetOf, Letters: letters,
-		Owners: &owners{cluster: s.cluster, log: s.log}, LogStart: s.logStart, Partitions: s.partitions,
+		Owners: &owners{cluster: s.cluster, log: s.log}, LogBounds: s.logBounds, Partitions: s.partitions,
 		MetadataMax: limit, MemoryLimit: int64(cfg.Memory.Limit), InsertEvents: s.events(), Drain: drain,
 		DrainedElsewhere: s.drainedElsewhere(drain),
 	})
@@ -208,12 +208,14 @@ func (s *session) targetOf(topic string) (*pipeline.Target, error) {
 	return s.targets[routes[0]], nil
 }
 
-func (s *session) logStart(ctx context.Context, topic string, partition int32) (int64, error) {
+// logBounds is where a partition's log starts and where it ends now, open
+// transactions included.
+func (s *session) logBounds(ctx context.Context, topic string, partition int32) (start, end int64, err error) {
 	b, err := s.cluster.Bounds(ctx, topic)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return b[topic][partition].Start, nil
+	return b[topic][partition].Start, b[topic][partition].High, nil
 }
 
 // drainedElsewhere asks Kafka for partitions that other members hold.

@@ -229,26 +229,27 @@ func (w *worker) askGate(e AskGate) Event {
 }
 
 func (w *worker) askOwners(e AskOwners) Event {
-	gone := make([]bool, len(e.Owners))
-	known := map[batcher.Owner]bool{}
-	err, lives := w.until("ask Kafka whether owners of claims can still come", nil, func() error {
+	type fate struct{ gone, passed bool }
+	gone, passed := make([]bool, len(e.Owners)), make([]bool, len(e.Owners))
+	known := map[batcher.Owner]fate{}
+	_, lives := w.until("ask Kafka whether owners of claims can still come", nil, func() error {
 		for i, o := range e.Owners {
-			g, ok := known[o.Owner]
+			f, ok := known[o.Owner]
 			if !ok {
 				var err error
-				if g, err = w.shell.owners.Gone(w.ctx, o); err != nil {
+				if f.gone, f.passed, err = w.shell.owners.Gone(w.ctx, o); err != nil {
 					return err
 				}
-				known[o.Owner] = g
+				known[o.Owner] = f
 			}
-			gone[i] = g
+			gone[i], passed[i] = f.gone, f.passed
 		}
 		return nil
 	})
-	if err != nil || !lives {
+	if !lives {
 		return nil
 	}
-	return OwnersGone{Ref: e.Ref, Gone: gone}
+	return OwnersGone{Ref: e.Ref, Gone: gone, Passed: passed}
 }
 
 func (w *worker) commit(e Commit) Event {
@@ -369,4 +370,3 @@ func (w *worker) deadLetter(e DeadLetter) Event {
 func (w *worker) outcome(r writer.Result, rows int, took time.Duration) {
 	w.shell.events.Insert(w.target.Table.String(), r.Outcome.String(), rows, took)
 }
-

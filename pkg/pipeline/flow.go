@@ -30,9 +30,9 @@ func (w *worker) begin(c offsets.Committed) bool {
 	}
 	start := c.Offset
 	w.startedFresh = start < 0
-	logStart, lives := int64(0), true
-	err, lives = w.until("read the start of the log", nil, func() (err error) {
-		logStart, err = w.shell.LogStart(w.ctx, w.topic, w.partition)
+	var logStart, logEnd int64
+	err, lives := w.until("read the bounds of the log", nil, func() (err error) {
+		logStart, logEnd, err = w.shell.LogBounds(w.ctx, w.topic, w.partition)
 		return err
 	})
 	if err != nil || !lives {
@@ -45,7 +45,7 @@ func (w *worker) begin(c offsets.Committed) bool {
 	if start < 0 {
 		start = logStart
 	}
-	w.step(Assigned{Committed: start, Intent: intent})
+	w.step(Assigned{Committed: start, Intent: intent, End: logEnd})
 	return w.machine.Halted() == nil
 }
 

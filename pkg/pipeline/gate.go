@@ -34,8 +34,9 @@ type gateLane struct {
 	wait    int64 // milliseconds before the next question
 	set     Set
 	owners  []dedup.Owner
-	asked   []Row // to be claimed afresh after this question
-	unread  Set   // closed for long: to be read
+	asked   []Row  // to be claimed afresh after this question
+	unread  Set    // closed for long: to be read
+	present []bool // what was read of set
 	nonce   uint32
 	left    int64
 	letters []Letter
@@ -102,7 +103,7 @@ func (m *Machine) gateAnswer(ev Event) {
 	case Found:
 		m.gateFound(e.Present)
 	case OwnersGone:
-		m.ownersGone(e.Gone)
+		m.ownersGone(e.Gone, e.Passed)
 	case Refused:
 		m.gateSleeps()
 	case Done:
@@ -207,20 +208,30 @@ func (m *Machine) gateReads() {
 	m.emit(Read{Ref: m.gateCall(), Set: g.set})
 }
 
-// gateFound: a key that is in the table opens the gate. For one that is not,
-// the question is whether its owner can still come.
+// gateFound: a key that is in the table opens the gate. With dependent views
+// the table alone proves nothing of them: there the owner's group must have
+// committed past the owner as well. For a key that is not there the question is
+// whether its owner can still come.
 func (m *Machine) gateFound(present []bool) {
 	g := &m.gate
-	g.set.Each(func(i int, b *Batch, row int32) {
-		if present[i] {
-			o := b.owners[row]
-			b.verdicts[row] = duplicateKind(m.cfg.Group, m.cfg.Source, b.Records[row].Offset, o)
-		}
-	})
-	g.set = g.set.filter(func(i int, b *Batch, row int32) bool { return !present[i] })
+	g.present = append(g.present[:0], present...)
+	if !m.cfg.Views {
+		g.set.Each(func(i int, b *Batch, row int32) {
+			if present[i] {
+				m.settleWait(b, row)
+			}
+		})
+	}
 	if g.phase == gateReadAgain {
+		// What is there now waits as one that was there before; the rest is
+		// taken over.
+		g.set = g.set.filter(func(i int, _ *Batch, _ int32) bool { return !present[i] })
 		m.takeOver()
 		return
+	}
+	if !m.cfg.Views {
+		g.set = g.set.filter(func(i int, _ *Batch, _ int32) bool { return !present[i] })
+		g.present = g.present[:0]
 	}
 	m.collectOwners()
 	if len(g.owners) == 0 {
@@ -229,6 +240,11 @@ func (m *Machine) gateFound(present []bool) {
 	}
 	g.phase = gateOwners
 	m.emit(AskOwners{Ref: m.gateCall(), Owners: g.owners})
+}
+
+// settleWait settles a duplicate: its key's row is in, views included.
+func (m *Machine) settleWait(b *Batch, row int32) {
+	b.verdicts[row] = duplicateKind(m.cfg.Group, m.cfg.Source, b.Records[row].Offset, b.owners[row])
 }
 
 func (m *Machine) collectOwners() {
@@ -242,14 +258,21 @@ func (m *Machine) collectOwners() {
 
 // ownersGone: claims of owners that can't come are taken over (F6), once their
 // attempts are over and the key was read again.
-func (m *Machine) ownersGone(gone []bool) {
+func (m *Machine) ownersGone(gone, passed []bool) {
 	g := &m.gate
 	var owners []dedup.Owner
-	g.set = g.set.filter(func(i int, _ *Batch, _ int32) bool {
-		if gone[i] {
-			owners = append(owners, g.owners[i])
+	there := func(i int) bool { return i < len(g.present) && g.present[i] }
+	g.set.Each(func(i int, b *Batch, row int32) {
+		if there(i) && passed[i] {
+			m.settleWait(b, row)
 		}
-		return gone[i]
+	})
+	g.set = g.set.filter(func(i int, _ *Batch, _ int32) bool {
+		if gone[i] && !there(i) {
+			owners = append(owners, g.owners[i])
+			return true
+		}
+		return false
 	})
 	if g.set.Len() == 0 {
 		m.gateSettled()

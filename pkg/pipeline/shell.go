@@ -20,12 +20,12 @@ import (
 // Options are what a Shell is made of.
 type Options struct {
 	Group        string
-	Cluster      string                             // Kafka's cluster id
+	Cluster      string // Kafka's cluster id
 	TopicID      func(topic string) (batcher.TopicID, error)
 	Target       func(topic string) (*Target, error) // of a subscribed topic
 	Letters      Letters
 	Owners       Owners
-	LogStart     func(ctx context.Context, topic string, partition int32) (int64, error)
+	LogBounds    func(ctx context.Context, topic string, partition int32) (start, end int64, err error)
 	Partitions   func(topic string) int // of the topic, for the pace of inserts; 0: not known
 	MetadataMax  int                    // offset.metadata.max.bytes
 	MemoryLimit  int64
@@ -96,7 +96,7 @@ func (s *Shell) Callbacks() []kgo.Opt {
 		kgo.BlockRebalanceOnPoll(),
 		kgo.DisableAutoCommit(),
 		kgo.KeepControlRecords(),
-		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset().AtStart()), // no commit: the oldest; out of range: an error
 	}
 }
 

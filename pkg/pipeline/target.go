@@ -14,14 +14,14 @@ import (
 // Target is a route into one table, opened and checked: what its partitions
 // share.
 type Target struct {
-	Server  *writer.Server
-	Clock   *ServerClock
+	Server *writer.Server
+	Clock  *ServerClock
 	// Deadline is D, how late an insert may still start.
 	Deadline time.Duration
-	Table   *writer.Table
-	Store   *dedup.Store
-	Decoder *decode.JSON
-	Key     []string
+	Table    *writer.Table
+	Store    *dedup.Store
+	Decoder  *decode.JSON
+	Key      []string
 	// PartitionMost is L: the most table partitions that one statement may
 	// meet. 0: the table is not partitioned.
 	PartitionMost  int
@@ -68,11 +68,11 @@ type Header struct {
 	Value []byte
 }
 
-// Owners tells whether owners of claims can still come (F6): an owner is gone
-// when its group has no live member, or its offset is below what its group has
-// committed.
+// Owners tells whether owners of claims can still come (F6). passed: the
+// owner's group has committed past it. gone: it has, or its group has no live
+// member.
 type Owners interface {
-	Gone(ctx context.Context, owner dedup.Owner) (bool, error)
+	Gone(ctx context.Context, owner dedup.Owner) (gone, passed bool, err error)
 }
 
 // Committer commits under a lease; *offsets.Group is one.

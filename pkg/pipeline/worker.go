@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,7 @@ type worker struct {
 	waits     string
 
 	startedFresh bool // no committed offset
+	gated        bool
 }
 
 // wall is local time in milliseconds, for ages; deadlines use server time.
@@ -132,6 +134,23 @@ func (w *worker) step(ev Event) {
 	committed, next, held := w.machine.Position()
 	w.committed.Store(committed)
 	w.shell.events.Position(w.topic, w.partition, committed, next, held, int(w.buffered.Load()))
+	w.tellGate(held)
+}
+
+// tellGate shows a gate that stays closed for longer than a moment.
+func (w *worker) tellGate(held int) {
+	gated := false
+	if held > 0 && w.waits == "" {
+		if r, offset, owner, closed := w.machine.ClosedBy(); closed {
+			gated = true
+			w.shell.events.State(w.topic, w.partition, Gated,
+				fmt.Sprintf("the offset stays before %s: record %d is a duplicate of %s, whose row is not settled yet", r, offset, owner.Owner), "")
+		}
+	}
+	if w.gated && !gated {
+		w.tellState()
+	}
+	w.gated = gated
 }
 
 // feed decodes what has arrived, cuts when it is time, and lets an idle
@@ -368,5 +387,3 @@ func (w *worker) tellState() {
 		w.shell.events.State(w.topic, w.partition, Running, "", "")
 	}
 }
-
-
