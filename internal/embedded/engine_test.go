@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -136,6 +137,7 @@ func TestRunningQueryDoesNotDelayTheStop(t *testing.T) {
 		ended <- conn.Do(context.Background(), ch.Query{Body: "SELECT sleepEachRow(0.1) FROM numbers(3000) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0"})
 	}()
 	for count(t, watch, "SELECT count() AS n FROM system.processes WHERE query LIKE 'SELECT sleepEachRow%'") == 0 {
+		runtime.Gosched()
 	}
 	_ = watch.Close()
 	if err := e.Stop(t.Context()); err != nil {
