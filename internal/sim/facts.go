@@ -70,7 +70,7 @@ func (h *house) attempts(wk *worker, e pipeline.AskFacts) writer.Attempts {
 	}
 	stem := writer.Stem(tableID, wk.proc.group.name, wk.source)
 	prefix := writer.BatchPrefix(tableID, wk.proc.group.name, wk.source, e.Range, e.Digest)
-	a.OnlyRejected = true
+	a.OnlyRejected, a.NoneCut = true, true
 	finished := map[int]bool{}
 	for _, l := range h.log {
 		if l.started < e.FirstAttempt || !strings.HasPrefix(l.id, stem) {
@@ -78,6 +78,9 @@ func (h *house) attempts(wk *worker, e pipeline.AskFacts) writer.Attempts {
 		}
 		if l.state != logRefused {
 			a.OnlyRejected = false
+		}
+		if l.state != logRefused && l.state != logFinished {
+			a.NoneCut = false
 		}
 		if strings.HasPrefix(l.id, prefix) && l.state == logFinished {
 			piece, _, _ := strings.Cut(strings.TrimPrefix(l.id, prefix), "/")

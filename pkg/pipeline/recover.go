@@ -52,6 +52,10 @@ func (j *job) same() bool {
 func (m *Machine) factsKnown(f Facts) {
 	j := m.job
 	j.facts = f
+	if j.prior == nil {
+		m.unlisted(f)
+		return
+	}
 	if f.Safe && !j.verify && j.same() && !j.prior.Tables[0].Mixed {
 		// Case 1: the whole set again under the same token. ClickHouse drops
 		// what is there and completes partitions and views.
@@ -91,13 +95,40 @@ func (m *Machine) found(present []bool) {
 	}
 	listed := j.prior != nil
 	if m.cfg.Views && !listed && j.phase == phaseRead && there > 0 {
-		// No intent lists these rows: whoever reset the offset dropped it. The
-		// table has them, but only the end of their insert vouches for the views.
-		j.facts = Facts{Views: nil, Why: "no intent lists these rows, so it is not known whether their insert ended"}
-		m.halt(m.undecidable(there, len(present)),
-			"recompute the views for the range named, then run `sink offsets resolve` for this partition")
+		// No intent lists these rows: whoever reset the offset dropped it, or a
+		// delayed commit overwrote it. The table has them, but only the end of
+		// their inserts vouches for the views.
+		j.present = append(j.present[:0], present...)
+		j.phase = phaseFacts
+		m.emit(AskFacts{Ref: m.mainCall(), Set: j.set, Parts: m.parts, Range: j.span, FirstAttempt: m.now - m.cfg.Horizon, Deadline: m.now})
 		return
 	}
+	m.judgedByTable(present, listed)
+}
+
+// unlisted: what the query log says of every insert that may have held rows
+// which no intent lists.
+func (m *Machine) unlisted(f Facts) {
+	j := m.job
+	if f.Attempts.Known && f.Attempts.NoneCut {
+		m.judgedByTable(j.present, false)
+		return
+	}
+	there := 0
+	for _, p := range j.present {
+		if p {
+			there++
+		}
+	}
+	j.facts.Why = "no intent lists these rows"
+	m.halt(m.undecidable(there, len(j.present)),
+		"recompute the views for the range named, then run `sink offsets resolve` for this partition")
+}
+
+// judgedByTable takes the table's word: what is there drops out, the rest is
+// sent.
+func (m *Machine) judgedByTable(present []bool, listed bool) {
+	j := m.job
 	j.set.Each(func(i int, b *Batch, row int32) {
 		if !present[i] {
 			if b.verdicts[row] == vMine {
