@@ -62,6 +62,7 @@ type job struct {
 	poison  Set
 	lastly  string // the last reason of a failure
 	facts   Facts
+	present []bool // what the table had of the set, while the logs are asked
 }
 
 // startBatch takes a batch from the shell.

@@ -26,6 +26,7 @@ type Config struct {
 	Source   batcher.Source
 	Table    [16]byte      // UUID of the target table
 	Deadline int64         // D, milliseconds
+	Horizon  int64         // how long a claim is remembered, milliseconds
 	Views    bool          // the table has dependent views
 	Metadata int           // offset.metadata.max.bytes
 	Parts    int           // L, the most table partitions of one piece; 0: not partitioned

@@ -154,7 +154,7 @@ func (s *Shell) start(topic string, partition int32) {
 		}
 	}
 	w.machine = NewMachine(Config{
-		Group: s.group, Source: w.source, Table: target.Table.UUID, Deadline: target.Deadline.Milliseconds(),
+		Group: s.group, Source: w.source, Table: target.Table.UUID, Deadline: target.Deadline.Milliseconds(), Horizon: target.Horizon.Milliseconds(),
 		Views: len(target.Table.Views) > 0, Metadata: s.MetadataMax, Parts: target.PartitionMost, Conflict: target.StopOnConflict,
 		Nonce: nonce, Stem: writer.Stem(target.Table.UUID, s.group, w.source),
 		StemOf: func(o dedup.Owner) string { return writer.Stem(target.Table.UUID, o.Group, o.Source) },

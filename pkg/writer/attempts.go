@@ -20,7 +20,9 @@ type Attempts struct {
 	Finished bool
 	// OnlyRejected: every statement that may have written one of the rows ended in a way that proves that it wrote nothing, or there was none.
 	OnlyRejected bool
-	Why          string // it isn't Known
+	// NoneCut: every statement that may have written one of the rows ended well or proved that it wrote nothing. None was cut between the table and its views.
+	NoneCut bool
+	Why     string // it isn't Known
 }
 
 // Attempts reads the query logs. stem: what all statements of the group, source and table share (see Stem); exact: the row set (see BatchPrefix, or QueryIDPrefix of a
@@ -34,7 +36,7 @@ func (s *Server) Attempts(ctx context.Context, stem, exact string, pieces int, f
 	var mu sync.Mutex
 	var unknown []string
 	done := map[int]bool{}
-	onlyRejected := true
+	onlyRejected, noneCut := true, true
 	err = s.onEvery(ctx, func(r *replicaState) error {
 		state, err := s.logSince(ctx, r, "query_log", from)
 		if err != nil {
@@ -65,6 +67,9 @@ func (s *Server) Attempts(ctx context.Context, stem, exact string, pieces int, f
 			if e.last >= first && !e.rejected {
 				onlyRejected = false
 			}
+			if e.last >= first && !e.rejected && !e.finished {
+				noneCut = false
+			}
 		}
 		return nil
 	})
@@ -78,6 +83,7 @@ func (s *Server) Attempts(ctx context.Context, stem, exact string, pieces int, f
 	}
 	a.Known, a.Why = len(unknown) == 0, strings.Join(unknown, "; ")
 	a.OnlyRejected = a.Known && onlyRejected
+	a.NoneCut = a.Known && noneCut
 	return a, nil
 }
 
