@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // KafkaOptions say where and how the embedded Kafka runs.
@@ -55,6 +56,9 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka on port %d (0: any free one): %w", o.Port, err)
 	}
+	if o.DataDir != "" {
+		keepAutoCreatedTopics(cluster)
+	}
 	k := &Kafka{Addr: strings.Join(cluster.ListenAddrs(), ","), Cluster: cluster}
 	if err := k.ping(ctx); err != nil {
 		k.Stop()
@@ -76,6 +80,26 @@ func layOutKafka(dir string, opts []kfake.Opt) error {
 	cluster.Close()
 	_, err = os.Stat(filepath.Join(dir, "meta.json"))
 	return err
+}
+
+// keepAutoCreatedTopics creates topics before a metadata request would: kfake writes down at once what was created by name, but what a metadata request
+// has created only when it closes, and a killed process would come back with the records of a topic that it doesn't know.
+func keepAutoCreatedTopics(cluster *kfake.Cluster) {
+	cluster.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		metadata, ok := req.(*kmsg.MetadataRequest)
+		if ok && metadata.AllowAutoTopicCreation && len(metadata.Topics) > 0 {
+			// The cluster's methods must not be called on the goroutine that handles requests.
+			cluster.SleepControl(func() {
+				for _, t := range metadata.Topics {
+					if t.Topic != nil && t.TopicID == [16]byte{} && cluster.TopicInfo(*t.Topic) == nil {
+						// One that can't be created (its name) is answered as such by the request itself.
+						_ = cluster.CreateTopic(*t.Topic, -1, nil)
+					}
+				}
+			})
+		}
+		return nil, nil, false // go on as usual
+	})
 }
 
 func (k *Kafka) ping(ctx context.Context) error {
