@@ -40,6 +40,7 @@ test: setup ## vet, then all tests with the race detector against real servers
 lint: setup-tools ## golangci-lint (with the arrows between packages), gofmt, shell scripts
 	$(CACHE)/bin/golangci-lint run $(PKG)
 	@scripts/lint-files.sh
+	@scripts/check-installers.sh
 
 bench: setup-engine setup-redis setup-kafka ## the sink against a bare path, verified
 	@$(MAKE) --no-print-directory build
