@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,57 +14,6 @@ const (
 	maxRows  = 5000
 	maxSlots = 200
 )
-
-// scratch holds the buffers of one batch call.
-type scratch struct {
-	rows  []row
-	calls [MaxGroups]call
-	at    [MaxGroups]int // next row of the group
-	end   [MaxGroups]int
-	list  []*call
-}
-
-// load sorts the items by group, slot and key, so that a script meets the keys
-// of a bucket together.
-func (sc *scratch) load(s *Store, n int, item func(i int) *Item) error {
-	h := s.head.Load()
-	sc.rows = sc.rows[:0]
-	for i := range n {
-		it := item(i)
-		if it.Offset < 0 || it.Offset > maxOffset {
-			return &Unfit{Problem: fmt.Sprintf("offset %d does not fit 40 bits", it.Offset)}
-		}
-		sc.rows = append(sc.rows, row{key: it.Key, slot: s.slotOf(it, h), offset: it.Offset, fp: it.Fingerprint, nonce: it.Nonce, index: int32(i), want: -1})
-	}
-	slices.SortFunc(sc.rows, func(a, b row) int {
-		if ga, gb := s.groupOf(a.key), s.groupOf(b.key); ga != gb {
-			return ga - gb
-		}
-		if a.slot != b.slot {
-			return cmp.Compare(a.slot, b.slot)
-		}
-		if a.key.Hi != b.key.Hi {
-			return cmp.Compare(a.key.Hi, b.key.Hi)
-		}
-		return cmp.Compare(a.key.Lo, b.key.Lo)
-	})
-	g := 0
-	for i := range sc.rows {
-		if i > 0 && sc.rows[i].key == sc.rows[i-1].key && sc.rows[i].slot == sc.rows[i-1].slot {
-			return fmt.Errorf("dedup: offsets %d and %d of one call carry the same key; see Seen", sc.rows[i-1].offset, sc.rows[i].offset)
-		}
-		for at := s.groupOf(sc.rows[i].key); g < at; g++ {
-			sc.end[g], sc.at[g+1] = i, i
-		}
-	}
-	for sc.at[0] = 0; g < s.groups; g++ {
-		sc.end[g] = len(sc.rows)
-		if g+1 < s.groups {
-			sc.at[g+1] = len(sc.rows)
-		}
-	}
-	return nil
-}
 
 // next cuts the rows of the group's next call.
 func (sc *scratch) next(g int) []row {
@@ -174,7 +122,7 @@ func (s *Store) answers(c *call, r *Reply, nonce uint32) {
 	for i, code := range c.verdicts {
 		a := Answer{Owner: -1, Nonce: nonce}
 		switch code {
-		case codeNew:
+		case codeNew, codeNewAgain:
 			a.Verdict = New
 		case codeMine, codeMineOther:
 			a.Verdict = Mine

@@ -94,6 +94,7 @@ const (
 	codeChanged   = '5'
 	codeAbsent    = '6'
 	codeMineOther = '7'
+	codeNewAgain  = '8'
 )
 
 func hasEntry(code byte) bool {
@@ -129,6 +130,7 @@ type call struct {
 	now      int64 // the store's clock, ms
 	q        int64
 	d        int64
+	h        int64
 	cutoff   int64
 	table    [16]byte
 	said     string // stShape, stVersion: what the marker says

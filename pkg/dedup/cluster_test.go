@@ -200,7 +200,7 @@ func TestAMigratingSlotAnswersNothingNew(t *testing.T) {
 		defer func() { _ = clients[i].Close() }()
 		ids[i] = clients[i].Do(ctx, "cluster", "myid").Val().(string)
 	}
-	marker := "osink:{" + domainID("db.events") + ".0}:m"
+	marker := markerKey("db.events", 0)
 	slot := clients[0].ClusterKeySlot(ctx, marker).Val()
 	from := int(slot) * 3 / 16384
 	to := (from + 1) % 3

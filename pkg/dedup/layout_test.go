@@ -180,7 +180,7 @@ func TestArrivalSlotsRememberAHorizon(t *testing.T) {
 		c.Horizon, c.Slack, d.EventTime = 700*time.Millisecond, time.Millisecond, false
 	})
 	opened(t, s)
-	marker := "osink:{" + domainID("db.events") + ".0}:m"
+	marker := markerKey("db.events", 0)
 	first := &Batch{Source: source0(0), Nonce: 1, Items: []Item{testItem(1, 1)}}
 	ask := &Batch{Source: source0(1), Nonce: 1, Items: []Item{testItem(1, 1)}}
 	claimed(t, s, first)

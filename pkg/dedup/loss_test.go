@@ -21,7 +21,7 @@ func TestALossRaisesTheEpoch(t *testing.T) {
 		{"FLUSHALL", nil, func(s *server) { s.do("flushall") }, false},
 		{"restart with an append-only file", nil, func(s *server) { s.Kill(); s.Start() }, true},
 		{"restart without", []string{"--appendonly", "no"}, func(s *server) { s.Kill(); s.Start() }, false},
-		{"the marker alone", nil, func(s *server) { s.do("del", "osink:{"+domainID("db.events")+".0}:m") }, true},
+		{"the marker alone", nil, func(s *server) { s.do("del", markerKey("db.events", 0)) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := startRedis(t, c.args...)
@@ -99,7 +99,7 @@ func TestWarmingOfAnOldEpochDoesNotEndVerifyMode(t *testing.T) {
 	}
 	old, err := s.Epochs(t.Context())
 	must(t, err)
-	srv.do("del", "osink:{"+domainID("db.events")+".0}:m")
+	srv.do("del", markerKey("db.events", 0))
 	claimed(t, s, b)
 	var changed *EpochChanged
 	if err := s.WarmDone(t.Context(), old); !errors.As(err, &changed) {

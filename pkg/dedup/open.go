@@ -139,7 +139,7 @@ func readGroups(ctx context.Context, client redis.UniversalClient, cfg Config, h
 	}
 	known := 0
 	for g := range MaxGroups {
-		key := "osink:{" + domainID(h.name) + "." + strconv.Itoa(g) + "}:m"
+		key := markerKey(h.name, g)
 		text, err := client.HGet(ctx, key, "groups").Result()
 		if errors.Is(err, redis.Nil) {
 			continue

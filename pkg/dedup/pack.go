@@ -99,6 +99,7 @@ type section struct {
 	slots    []int64
 	layers   []string // of each slot: the bits of each layer
 	hint     byte     // bits that the slot's expected keys ask for
+	known    *bitmap  // buckets of the last layer that exist and expire; may be nil
 	from, to int      // rows
 }
 
@@ -132,6 +133,8 @@ func appendBody(dst []byte, c *call, gbits uint, secs []section) []byte {
 				finest = max(finest, uint(layers[k]))
 			}
 		}
+		newest := sec.layers[len(sec.layers)-1]
+		last := uint(newest[len(newest)-1])
 		groups := uint32(0)
 		for at := sec.from; at < sec.to; groups++ {
 			b := bucket(c.rows[at].key, gbits, finest)
@@ -139,6 +142,11 @@ func appendBody(dst []byte, c *call, gbits uint, secs []section) []byte {
 			for end < sec.to && end-at < 1000 && bucket(c.rows[end].key, gbits, finest) == b {
 				end++
 			}
+			count := uint16(end - at)
+			if sec.known.has(b >> (finest - last)) {
+				count |= 1 << 15
+			}
+			dst = binary.BigEndian.AppendUint16(dst, count)
 			for _, layers := range sec.layers {
 				for k := range len(layers) {
 					dst = append(dst, 0)
@@ -147,7 +155,6 @@ func appendBody(dst []byte, c *call, gbits uint, secs []section) []byte {
 					dst[from-1] = byte(len(dst) - from)
 				}
 			}
-			dst = binary.BigEndian.AppendUint16(dst, uint16(end-at))
 			for ; at < end; at++ {
 				dst = appendItem(dst, c, &c.rows[at])
 			}
@@ -258,7 +265,7 @@ func numbers(text string, out []int64) (err error) {
 }
 
 func parseDone(c *call, text string) error {
-	var part [4]string
+	var part [5]string
 	for i := range part {
 		var found bool
 		if part[i], text, found = strings.Cut(text, ";"); !found {
@@ -274,6 +281,9 @@ func parseDone(c *call, text string) error {
 		return errReply
 	}
 	if c.d, err = strconv.ParseInt(part[3], 10, 64); err != nil {
+		return errReply
+	}
+	if c.h, err = strconv.ParseInt(part[4], 10, 64); err != nil {
 		return errReply
 	}
 	switch c.op {
@@ -313,7 +323,7 @@ func parseVerdicts(c *call, text string) error {
 	c.verdicts = append(c.verdicts[:0], text[:n]...)
 	met := text[n:]
 	for _, code := range c.verdicts {
-		if code < codeNew || code > codeMineOther {
+		if code < codeNew || code > codeNewAgain {
 			return errReply
 		}
 		if !hasEntry(code) {

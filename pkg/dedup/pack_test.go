@@ -25,7 +25,7 @@ func FuzzEntry(f *testing.F) {
 // Whatever the server says, parsing it neither panics nor invents verdicts.
 func FuzzReply(f *testing.F) {
 	for _, s := range []string{"", "M", "V2", "I5", "E12", "T7;00112233445566778899aabbccddeeff", "Q7;1;2;3;4", "Ra;b;1", "S-1;2", "L\x02ab\x01\x07",
-		"K7;1;2;3;00", "K7;0;2;3;200000000000000000", "K7;0;2;3;1,2", "K7;0;2;3;\x00\x03g|s"} {
+		"K7;1;2;3;4;00", "K7;0;2;3;4;200000000000000000", "K7;0;2;3;4;1,2", "K7;0;2;3;4;\x00\x03g|s"} {
 		for o := opClaim; o < ops; o++ {
 			f.Add(byte(o), byte(2), s)
 		}
@@ -73,11 +73,11 @@ func FuzzBody(f *testing.F) {
 		groups := be32(string(take(4)))
 		next := 0
 		for range groups {
+			count := take(2)
 			var names [2]string
 			for i := range names {
 				names[i] = string(take(int(take(1)[0])))
 			}
-			count := take(2)
 			for range int(count[0])<<8 | int(count[1]) {
 				r := c.rows[next]
 				if !bytes.Equal(take(19), appendItem(nil, c, &r)) {

@@ -14,7 +14,6 @@ type redisBackend struct {
 	client                redis.UniversalClient
 	gbits                 uint
 	groups                int
-	prefix                string // of keys, up to the group's number
 	most                  string // keys a bucket may hold before its slot gets a bigger layer
 	keys                  estimate
 	assumePolicy, cluster bool
@@ -30,15 +29,22 @@ type packed struct {
 	secs  []section
 	slots []int64
 	texts []string
+	nonce [4]byte
+	text  string // the answer
+	err   error
 }
 
 func newRedisBackend(client redis.UniversalClient, h *head, gbits uint, most int) *redisBackend {
-	b := &redisBackend{client: client, groups: h.groups, gbits: gbits, most: strconv.Itoa(most), prefix: "osink:{" + domainID(h.name) + "."}
+	b := &redisBackend{client: client, groups: h.groups, gbits: gbits, most: strconv.Itoa(most)}
 	for g := range h.groups {
-		b.marker[g] = b.prefix + strconv.Itoa(g) + "}:m"
+		b.marker[g] = markerKey(h.name, g)
 	}
 	b.pool.New = func() any { return &packed{} }
 	return b
+}
+
+func markerKey(name string, group int) string {
+	return "osink:{" + domainID(name) + "." + strconv.Itoa(group) + "}:m"
 }
 
 func (b *redisBackend) close() error { return b.client.Close() }
@@ -47,60 +53,62 @@ func (b *redisBackend) close() error { return b.client.Close() }
 // layout is packed anew and sent again; with the same nonce this is harmless
 // also where the script had claimed some of its keys already.
 func (b *redisBackend) exec(ctx context.Context, calls []*call) {
-	left := calls
-	for try := 0; len(left) > 0; try++ {
-		replies := make([]reply, len(left))
-		b.send(ctx, left, replies)
-		var again []*call
-		for i, c := range left {
-			if replies[i].err != nil {
-				c.err = replies[i].err
-				continue
-			}
-			old, err := parseReply(c, replies[i].text)
-			if err != nil {
-				c.err = err
-				continue
-			}
-			if old == nil {
-				continue
-			}
-			b.layout[c.group].put(old)
-			if try > 40 {
-				c.err = fmt.Errorf("the layout of group %d keeps changing", c.group)
-				continue
-			}
-			again = append(again, c)
+	var buffer [MaxGroups]*packed
+	for try := 0; len(calls) > 0; try++ {
+		sent := buffer[:0]
+		for range calls {
+			sent = append(sent, b.pool.Get().(*packed))
 		}
-		left = again
+		b.send(ctx, calls, sent)
+		var again []*call
+		for i, c := range calls {
+			if b.take(c, sent[i], try) {
+				again = append(again, c)
+			}
+			b.pool.Put(sent[i])
+		}
+		calls = again
 	}
 }
 
-type reply struct {
-	text string
-	err  error
+// take reads the answer to a call, and tells whether to send it again.
+func (b *redisBackend) take(c *call, p *packed, try int) bool {
+	var old *retry
+	if c.err = p.err; c.err == nil {
+		old, c.err = parseReply(c, p.text)
+	}
+	p.text = ""
+	switch {
+	case c.err != nil:
+		return false
+	case old == nil:
+		if c.status == stOK {
+			b.noteBuckets(p, c)
+		}
+		return false
+	case try > 40:
+		c.err = fmt.Errorf("the layout of group %d keeps changing", c.group)
+		return false
+	}
+	b.layout[c.group].put(old)
+	return true
 }
 
-func (b *redisBackend) send(ctx context.Context, calls []*call, out []reply) {
+func (b *redisBackend) send(ctx context.Context, calls []*call, out []*packed) {
 	if len(calls) == 1 {
-		p := b.pool.Get().(*packed)
-		defer b.pool.Put(p)
-		cmd := redis.NewCmd(ctx, b.pack(p, calls[0], false)...)
+		cmd := redis.NewCmd(ctx, b.pack(out[0], calls[0], false)...)
 		_ = b.client.Process(ctx, cmd)
-		out[0].text, out[0].err = cmd.Text()
-		if redis.HasErrorPrefix(out[0].err, "NOSCRIPT") {
-			cmd = redis.NewCmd(ctx, b.pack(p, calls[0], true)...)
+		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+			cmd = redis.NewCmd(ctx, b.pack(out[0], calls[0], true)...)
 			_ = b.client.Process(ctx, cmd)
-			out[0].text, out[0].err = cmd.Text()
 		}
+		out[0].text, out[0].err = cmd.Text()
 		return
 	}
-	used := make([]*packed, len(calls))
 	cmds := make([]*redis.Cmd, len(calls))
 	pipe := b.client.Pipeline()
 	for i, c := range calls {
-		used[i] = b.pool.Get().(*packed)
-		cmds[i] = redis.NewCmd(ctx, b.pack(used[i], c, false)...)
+		cmds[i] = redis.NewCmd(ctx, b.pack(out[i], c, false)...)
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	_, _ = pipe.Exec(ctx) // each reply is looked at
@@ -109,7 +117,6 @@ func (b *redisBackend) send(ctx context.Context, calls []*call, out []reply) {
 		if redis.HasErrorPrefix(out[i].err, "NOSCRIPT") {
 			b.send(ctx, calls[i:i+1], out[i:i+1])
 		}
-		b.pool.Put(used[i])
 	}
 }
 
@@ -126,19 +133,20 @@ func (b *redisBackend) pack(p *packed, c *call, whole bool) []any {
 	}
 	h := c.head
 	p.args = append(p.args, h.tableText(), epoch, h.name, h.route, h.groups, h.d, h.h, h.cutoff, h.slack)
+	p.nonce = [4]byte{byte(c.nonce >> 24), byte(c.nonce >> 16), byte(c.nonce >> 8), byte(c.nonce)}
 	switch c.op {
 	case opClaim:
-		b.packBody(p, c)
-		p.args = append(p.args, c.owner, nonceBytes(c.nonce), c.first, flag(c.late), b.most, p.body)
+		trust := b.packBody(p, c)
+		p.args = append(p.args, c.owner, p.nonce[:], c.first, flag(c.late), b.most, p.body, trust)
 	case opRenew:
 		b.packBody(p, c)
-		p.args = append(p.args, c.owner, nonceBytes(c.nonce), c.first, p.body)
+		p.args = append(p.args, c.owner, p.nonce[:], c.first, p.body)
 	case opFind:
 		b.packBody(p, c)
 		p.args = append(p.args, p.body)
 	case opTake:
 		b.packBody(p, c)
-		p.args = append(p.args, c.owner, nonceBytes(c.nonce), p.body)
+		p.args = append(p.args, c.owner, p.nonce[:], p.body)
 		for _, o := range c.owners {
 			p.args = append(p.args, o)
 		}
@@ -172,45 +180,49 @@ func flag(on bool) string {
 	return "0"
 }
 
-func nonceBytes(n uint32) []byte {
-	return []byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
-}
-
-// packBody finds the sections of the call's rows and packs them.
-func (b *redisBackend) packBody(p *packed, c *call) {
+// packBody finds the sections of the call's rows and packs them. It answers the
+// trust under which buckets are marked as known.
+func (b *redisBackend) packBody(p *packed, c *call) (trust string) {
 	l := &b.layout[c.group]
+	if c.op == opClaim {
+		trust = l.trusts()
+	}
 	p.secs, p.slots, p.texts = p.secs[:0], p.slots[:0], p.texts[:0]
+	add := func(slot int64) *bitmap {
+		text, known := l.view(slot, trust)
+		p.slots, p.texts = append(p.slots, slot), append(p.texts, text)
+		return known
+	}
 	if c.head.arrival {
+		var known *bitmap
 		from, cur := l.arrival()
 		for slot := from; slot <= cur; slot++ {
-			p.slots = append(p.slots, slot)
-			p.texts = append(p.texts, l.get(slot))
+			known = add(slot)
 		}
-		b.section(p, c, 0, len(c.rows), len(p.slots))
+		b.section(p, c, known, 0, len(c.rows), len(p.slots))
 	} else {
 		for at := 0; at < len(c.rows); {
 			end := at + 1
 			for end < len(c.rows) && c.rows[end].slot == c.rows[at].slot {
 				end++
 			}
-			p.slots = append(p.slots, c.rows[at].slot)
-			p.texts = append(p.texts, l.get(c.rows[at].slot))
-			b.section(p, c, at, end, 1)
+			b.section(p, c, add(c.rows[at].slot), at, end, 1)
 			at = end
 		}
 	}
 	p.body = appendBody(p.body[:0], c, b.gbits, p.secs)
+	return trust
 }
 
 // section adds one of the last n slots; a last slot that is not known to exist
 // gets the layout that this client would give it.
-func (b *redisBackend) section(p *packed, c *call, from, to, n int) {
+func (b *redisBackend) section(p *packed, c *call, known *bitmap, from, to, n int) {
 	slots, texts := p.slots[len(p.slots)-n:], p.texts[len(p.texts)-n:]
 	last := slots[n-1]
 	hint := b.keys.bits(last, b.groups, to-from)
 	if texts[n-1] == "" {
 		texts[n-1] = string([]byte{hint})
-		b.layout[c.group].created(last, texts[n-1])
+		b.layout[c.group].propose(last, texts[n-1])
 	}
-	p.secs = append(p.secs, section{slots: slots, layers: texts, hint: hint, from: from, to: to})
+	p.secs = append(p.secs, section{slots: slots, layers: texts, hint: hint, known: known, from: from, to: to})
 }

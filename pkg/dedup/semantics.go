@@ -242,7 +242,7 @@ func (g *memGroup) claim(c *call, now int64) {
 		}
 		self := e.id == id && e.offset == r.offset
 		if self && e.fresh && e.nonce == c.nonce {
-			c.answer(codeNew, nil)
+			c.answer(codeNewAgain, nil)
 			return
 		}
 		if self || e.id == id && e.offset >= c.first && e.fp == r.fp {

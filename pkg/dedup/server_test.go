@@ -80,7 +80,7 @@ func claimed(t testing.TB, s *Store, b *Batch) *Reply {
 }
 
 // testEvent is an event time whose slot does not end during a test.
-var testEvent = time.Now().Add(2*time.Hour).UnixMilli()
+var testEvent = time.Now().Add(2 * time.Hour).UnixMilli()
 
 func testItem(n int, offset int64) Item {
 	key := Hasher{}.Key([]byte("key" + strconv.Itoa(n)))

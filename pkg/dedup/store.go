@@ -118,13 +118,6 @@ func (s *Store) Close() error { return s.back.close() }
 // Groups tells how many hash-tag groups the domain has.
 func (s *Store) Groups() int { return s.groups }
 
-func (s *Store) groupOf(k batcher.Key) int {
-	if s.gbits == 0 {
-		return 0
-	}
-	return int(k.Hi >> (64 - s.gbits))
-}
-
 func (s *Store) slotOf(it *Item, h *head) int64 {
 	if h.arrival {
 		return 0 // the store's clock decides

@@ -1,8 +1,11 @@
--- ARGV: 10 owner, 11 nonce, 12 first offset, 13 late, 14 largest bucket, 15 body.
+-- ARGV: 10 owner, 11 nonce, 12 first offset, 13 late, 14 largest bucket, 15 body,
+-- 16 epoch and horizon under which the client knows of buckets that exist: the
+-- high bit of a group's count. Their expiry needs no setting, as long as it is
+-- the end of the slot that counts and not the time of the last use.
 -- Item: field 10, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
 -- fingerprint 4, nonce 4.
--- Verdicts: 0 New, 1 Mine, 2 Duplicate, 3 Settled, 4 Conflict, 7 Mine of
--- another record; the entries of 2, 3, 4 and 7, as they are now, follow.
+-- Verdicts: 0 New, 8 New again, 1 Mine, 2 Duplicate, 3 Settled, 4 Conflict,
+-- 7 Mine of another record; the entries of 2, 3, 4 and 7, as they are now, follow.
 local m, no = guard(true)
 if not m then return no end
 local body, nonce, first, late = ARGV[15], ARGV[11], tonumber(ARGV[12]), ARGV[13] == '1'
@@ -15,6 +18,7 @@ if not id then return redis.error_reply(full) end
 local own = {}
 for flags = 0, 3 do own[prefix(id, flags)] = flags end
 local new = prefix(id, late and 3 or 1)
+local trusted = ARGV[16] == m.epoch .. ';' .. int(m.h)
 local plain, taken = prefix(id, 0), prefix(id, 2)
 
 local verdicts, met, n = {}, {}, 0
@@ -24,7 +28,7 @@ local function judge(v, p)
   local flags = own[sub(v, 1, 3)]
   if flags then
     if sub(v, 4, 8) == sub(body, p + 10, p + 14) then
-      if flags % 2 == 1 and sub(v, 13, 16) == nonce then return '0' end
+      if flags % 2 == 1 and sub(v, 13, 16) == nonce then return '8' end
       return '1', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
     end
     local _, _, offset = owner(v)
@@ -57,24 +61,25 @@ for s = 1, #secs do
   local sec = secs[s]
   local places, expiry, np = sec.places, sec.expiry, #sec.places
   local base, ends = places[np], expiry[np]
+  local steady = trusted and tonumber(ends) > now + m.h + tonumber(ARGV[9])
   for g = 1, sec.groups do
+    local c1, c2, len = byte(body, pos, pos + 2)
+    local count, known = c1 * 256 + c2, false
+    if count >= 32768 then count, known = count - 32768, steady end
     local keys, key = nil, nil
+    pos = pos + 2
     if np > 1 then
       keys = {}
       for k = 1, np do
-        local len = byte(body, pos)
+        len = byte(body, pos)
         keys[k] = places[k] .. sub(body, pos + 1, pos + len)
         pos = pos + 1 + len
       end
       key = keys[np]
     else
-      local len = byte(body, pos)
       key = base .. sub(body, pos + 1, pos + len)
       pos = pos + 1 + len
     end
-    local c1, c2 = byte(body, pos, pos + 1)
-    local count = c1 * 256 + c2
-    pos = pos + 2
     if g % 32 == 1 or count > 8 then
       local grown = crowded(sec, key, count)
       if grown then return grown end
@@ -83,7 +88,7 @@ for s = 1, #secs do
       local field = sub(body, pos, pos + 9)
       n = n + 1
       if call('HSETNX', key, field, new .. sub(body, pos + 10, pos + 18) .. nonce) == 1 then
-        call('PEXPIREAT', key, ends)
+        if not known then call('PEXPIREAT', key, ends) end
         verdicts[n] = '0'
       else
         local verdict, to = judge(call('HGET', key, field), pos)
@@ -130,7 +135,7 @@ for s = 1, #secs do
       end
       if a > 0 then
         call('HSET', key, unpack(add))
-        call('PEXPIREAT', key, ends)
+        if not known then call('PEXPIREAT', key, ends) end
       end
     end
     pos = pos + count * 19

@@ -56,7 +56,7 @@ local function guard(closed)
 end
 
 local function ok(m, payload)
-  return 'K' .. m.epoch .. ';' .. m.verify .. ';' .. int(now) .. ';' .. int(m.d) .. ';' .. payload
+  return 'K' .. m.epoch .. ';' .. m.verify .. ';' .. int(now) .. ';' .. int(m.d) .. ';' .. int(m.h) .. ';' .. payload
 end
 
 -- Owners (group and source) are interned for each hash-tag group, so that what

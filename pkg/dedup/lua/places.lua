@@ -117,15 +117,14 @@ local function walk(secs, body, pos, size, visit)
     local sec = secs[s]
     local np = #sec.places
     for g = 1, sec.groups do
-      local keys = {}
+      local c1, c2 = byte(body, pos, pos + 1)
+      local count, keys = c1 * 256 + c2, {}
+      pos = pos + 2
       for k = 1, np do
         local len = byte(body, pos)
         keys[k] = sec.places[k] .. sub(body, pos + 1, pos + len)
         pos = pos + 1 + len
       end
-      local c1, c2 = byte(body, pos, pos + 1)
-      local count = c1 * 256 + c2
-      pos = pos + 2
       local fields, found, where = {}, {}, {}
       for i = 1, count do
         local p = pos + (i - 1) * size

@@ -22,4 +22,4 @@ call('DEL', P .. 'a')
 call('HSET', M, 'epoch', int(epoch), 'id', id, 'table', (swapped or not r[1]) and ARGV[1] or r[3],
   'd', largest(r[4], ARGV[6]), 'h', largest(r[5], ARGV[7]), 'cutoff', largest(r[6], ARGV[8]),
   'q', int(now), 'verify', int(now))
-return 'K' .. int(epoch) .. ';1;' .. int(now) .. ';' .. largest(r[4], ARGV[6]) .. ';'
+return 'K' .. int(epoch) .. ';1;' .. int(now) .. ';' .. largest(r[4], ARGV[6]) .. ';' .. largest(r[5], ARGV[7]) .. ';'

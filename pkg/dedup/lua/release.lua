@@ -3,6 +3,8 @@
 local m, no = guard(false)
 if not m then return no end
 local body = ARGV[11]
+-- Not refused for want of memory: see publish.lua.
+call('PERSIST', M)
 local secs, pos = sections(m, body, false)
 if not secs then return pos end
 local id = tonumber(call('HGET', P .. 'i', ARGV[10]) or -1)
@@ -13,6 +15,8 @@ walk(secs, body, pos, 19, function(p, field, v, key)
     return
   end
   if owner(v) == id and sub(v, 4, 8) == sub(body, p + 10, p + 14) and sub(v, 13, 16) == sub(body, p + 15, p + 18) then
+    -- The bucket stays, and so does its expiry: clients remember that it is set.
+    if call('HLEN', key) == 1 then call('HSET', key, '', '') end
     call('HDEL', key, field)
     verdicts[#verdicts + 1] = '1'
     return
