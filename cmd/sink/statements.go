@@ -18,12 +18,12 @@ func splitStatements(script string) []string {
 			i += n
 			continue
 		}
-		switch c := script[i]; {
-		case c == ';':
+		switch script[i] {
+		case ';':
 			cut(i)
 			i++
 			continue
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		case ' ', '\t', '\n', '\r':
 			i++
 			continue
 		}

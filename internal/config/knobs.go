@@ -96,6 +96,9 @@ var Knobs = []Knob{
 
 // WriteKnobs prints the reference that `sink run --help` ends with.
 func WriteKnobs(w io.Writer) error {
+	if _, err := fmt.Fprint(w, "\nsink.yaml, every knob with its default. ${VAR}, ${VAR:-default} and ${file:/path} are replaced in any value; $$ is a dollar sign.\n"); err != nil {
+		return err
+	}
 	section := ""
 	for _, k := range Knobs {
 		if s, _, _ := strings.Cut(k.Field, "."); s != section {

@@ -104,7 +104,7 @@ func (s Secret) Reveal() (string, error) {
 	return s.reread()
 }
 
-// String, GoString, Format, LogValue and the Marshal functions are the ways a value gets printed; all of them give *** (or nothing for no secret).
+// String is what every way of printing gives: ***, or nothing for no secret.
 func (s Secret) String() string {
 	if s.value == "" {
 		return ""
@@ -112,8 +112,17 @@ func (s Secret) String() string {
 	return "***"
 }
 
-func (s Secret) GoString() string              { return s.String() }
-func (s Secret) Format(f fmt.State, verb rune) { _, _ = fmt.Fprint(f, s.String()) }
-func (s Secret) LogValue() slog.Value          { return slog.StringValue(s.String()) }
-func (s Secret) MarshalText() ([]byte, error)  { return []byte(s.String()), nil }
-func (s Secret) MarshalYAML() (any, error)     { return s.String(), nil }
+// GoString is for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// Format is for every verb: %x of a struct would else spell the letters.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, s.String()) }
+
+// LogValue is for slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText is for JSON.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalYAML is for YAML.
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }

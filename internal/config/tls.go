@@ -9,11 +9,15 @@ import (
 	"time"
 )
 
-// KafkaTLS, ClickHouseTLS and RedisTLS build what the clients take; nil means no encryption. Errors are an *Invalid.
+// KafkaTLS builds what the client takes; nil means no encryption. Errors are an *Invalid.
 func (c *Config) KafkaTLS() (*tls.Config, error) { return c.buildTLS("kafka.tls", c.Kafka.TLS) }
+
+// ClickHouseTLS is KafkaTLS for ClickHouse.
 func (c *Config) ClickHouseTLS() (*tls.Config, error) {
 	return c.buildTLS("clickhouse.tls", c.ClickHouse.TLS)
 }
+
+// RedisTLS is KafkaTLS for Redis.
 func (c *Config) RedisTLS() (*tls.Config, error) { return c.buildTLS("redis.tls", c.Redis.TLS) }
 
 // CheckFiles reads everything that the configuration points to, without asking any server.
