@@ -10,16 +10,24 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: mc WORLD... | mc ablate RULE [WORLD]")
+		fmt.Fprintln(os.Stderr, "usage: mc WORLD... | mc list | mc ablate RULE[+RULE] [WORLD]   (a world may end in *)")
 		os.Exit(2)
 	}
 	if os.Args[1] == "ablate" {
 		ablate(os.Args[2:])
 		return
 	}
+	if os.Args[1] == "list" {
+		for _, c := range worlds() {
+			if c.R {
+				fmt.Printf("%-22s %s\n", c.Name, c.Shows)
+			}
+		}
+		return
+	}
 	for _, a := range os.Args[1:] {
 		for _, c := range worlds() {
-			if c.Name == a || strings.HasSuffix(a, "*") && strings.HasPrefix(c.Name, a[:len(a)-1]) {
+			if matches(c.Name, a) {
 				if c.Shows != "" {
 					fmt.Println("-- " + c.Shows)
 				}
@@ -36,25 +44,31 @@ func ablate(args []string) {
 	if len(args) > 1 {
 		only = args[1]
 	}
-	off := switches[rule]
-	if off == nil {
-		fmt.Fprintf(os.Stderr, "no rule %q\n", rule)
-		os.Exit(2)
+	var off []func(*Cfg)
+	for _, r := range strings.Split(rule, "+") {
+		f := switches[r]
+		if f == nil {
+			fmt.Fprintf(os.Stderr, "no rule %q\n", r)
+			os.Exit(2)
+		}
+		off = append(off, f)
 	}
 	for _, c := range worlds() {
 		if !strings.HasPrefix(c.Name, "fix-w") && !strings.HasPrefix(c.Name, "fix-x") && !strings.HasPrefix(c.Name, "r-") {
 			continue
 		}
-		if only != "" && c.Name != only {
+		if only != "" && !matches(c.Name, only) {
 			continue
 		}
 		before := c
-		off(&c)
-		if only == "" && before.same(c) {
+		for _, f := range off {
+			f(&c)
+		}
+		if c.Name != only && before.same(c) {
 			continue
 		}
 		c.Name += " without/with " + rule
-		if c.MaxSt > 700000 && only == "" {
+		if c.MaxSt > 700000 && before.Name != only {
 			c.MaxSt = 700000
 		}
 		if run(c) {
@@ -62,4 +76,8 @@ func ablate(args []string) {
 		}
 	}
 	fmt.Println("== NOT CAUGHT", rule)
+}
+
+func matches(name, pattern string) bool {
+	return name == pattern || strings.HasSuffix(pattern, "*") && strings.HasPrefix(name, pattern[:len(pattern)-1])
 }

@@ -29,9 +29,18 @@ func ruledWorlds() []Cfg {
 	b := func(c *Cfg) *Budget { return &c.B.B }
 	// claim calls: nonce, lost replies, renewal
 	add("reply", "a claim reply is lost, the call is sent again", base(), func(c *Cfg) { b(c).Rep = 1; b(c).Crash = 1; c.Win = 2 })
-	add("reply-stale", "... while a delayed commit has overwritten the intent", base(), func(c *Cfg) { b(c).Rep = 1; b(c).Crash = 1; b(c).PC = 1 })
-	add("reply-back", "... after an offset reset backwards", base(), func(c *Cfg) { b(c).Rep = 1; b(c).Back = 1; b(c).For = 1 })
+	add("reply-stale", "... while a delayed commit has overwritten the intent", base(), func(c *Cfg) { b(c).Rep = 1; b(c).Crash = 1; b(c).PC = 1; b(c).For = 1 })
+	add("reply-back", "... after an offset reset backwards", base(), func(c *Cfg) { b(c).Rep = 1; b(c).Back = 1; b(c).Crash = 1; b(c).For = 1 })
 	add("reply-zombie", "... by a zombie", base(), func(c *Cfg) { b(c).Rep = 1; b(c).Zom = 1; b(c).For = 1; c.Half = true })
+	add("reply-und", "... by a zombie whose record no longer decodes, with a waiter", two(), func(c *Cfg) {
+		c.Keys[0] = []int{0}
+		c.MaxCut = 1
+		b(c).Rep = 1
+		b(c).Zom = 1
+		b(c).Und = 1
+		c.Half = true
+		c.MaxSt = 4000000
+	})
 	add("reply-flush", "... over a store loss; the deadline counts from the claim", two(), func(c *Cfg) { c.Keys[0] = []int{0}; b(c).Rep = 1; b(c).Flush = 1; c.Sinks = 1 })
 	add("renew-flush", "two sinks, a store loss between claim and intent", two(), func(c *Cfg) { c.Keys[0] = []int{0}; b(c).Flush = 1 })
 	add("renew-lose", "... a partial loss", two(), func(c *Cfg) { c.Keys[0] = []int{0}; b(c).Lose = 1 })
@@ -85,7 +94,16 @@ func ruledWorlds() []Cfg {
 	add("short-back", "... after a reset backwards", base(), func(c *Cfg) { b(c).Crash = 1; b(c).Back = 1; b(c).For = 1 })
 	add("short-skip", "... after a skip and a reset backwards", base(), func(c *Cfg) { c.Keys[0] = []int{0, 1, 0}; b(c).Crash = 1; b(c).Back = 1; b(c).Skip = 1 })
 	add("short-fwd", "an owner of the same partition at a later offset", base(), func(c *Cfg) { c.Keys[0] = []int{0, 0}; b(c).Crash = 1; b(c).Back = 1; b(c).Skip = 1; b(c).Und = 1 })
-	add("short-zombie-flush", "a zombie claims in the new epoch what stood inside the old acked", two(), func(c *Cfg) { c.Keys[0] = []int{0}; b(c).Zom = 1; b(c).Flush = 1; c.MaxCut = 1; c.MaxSt = 8000000 })
+	add("short-zombie-flush", "a zombie claims in the new epoch what stood inside the old acked", two(), func(c *Cfg) { c.Keys[0] = []int{0}; b(c).Zom = 1; b(c).Flush = 1; c.MaxCut = 1; c.MaxSt = 3000000 })
+	add("short-flush", "... a store loss between the assignment and the claim", two(), func(c *Cfg) {
+		c.Keys[0] = []int{0}
+		c.Sinks = 1
+		c.MaxCut = 1
+		b(c).Rep = 1
+		b(c).Flush = 1
+		b(c).Crash = 1
+		c.MaxSt = 8000000
+	})
 	// views
 	view := func(c *Cfg) {
 		c.Views, c.Case1, c.Case1Win, c.Case1Set, c.Case2a, c.Case2b, c.Case2bL, c.FreeView = true, true, true, true, true, true, true, true
