@@ -76,3 +76,32 @@ func (w Want) Range(f Filling) Range {
 	}
 	return r
 }
+
+// Pace bounds the rows of a batch by how long its claim takes: a claim that
+// takes longer than the insert deadline allows would be renewed for ever. It
+// halves when a claim takes more than a quarter of the deadline and grows
+// slowly back.
+type Pace struct {
+	most, now int
+}
+
+// paceLeast is never gone below: a claim of that many keys that takes too long
+// is a store in trouble, not a batch too large.
+const paceLeast = 500
+
+// NewPace starts at most rows.
+func NewPace(most int) Pace { return Pace{most: most, now: most} }
+
+// Rows is the present bound.
+func (p Pace) Rows() int { return p.now }
+
+// Took notes a claim of rows that took so long, under that insert deadline.
+func (p Pace) Took(rows int, tookMs, deadlineMs int64) Pace {
+	switch {
+	case tookMs > deadlineMs/4:
+		p.now = max(min(p.now, rows)/2, min(paceLeast, p.most))
+	case tookMs < deadlineMs/16 && p.now < p.most:
+		p.now = min(p.now+p.now/4+1, p.most)
+	}
+	return p
+}

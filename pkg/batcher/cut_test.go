@@ -69,3 +69,24 @@ func TestAgeStretchesSoThatTricklesMakeNoPartStorm(t *testing.T) {
 		t.Errorf("no limit: %d ms, want 1000", got)
 	}
 }
+
+func TestSlowClaimsShrinkBatchesUntilTheyFitTheDeadline(t *testing.T) {
+	p := NewPace(100_000)
+	rows := 0
+	for range 20 { // a store that takes 1 ms for 10 rows, under a deadline of 5 s
+		rows = p.Rows()
+		p = p.Took(rows, int64(rows/10), 5000)
+	}
+	if took := rows / 10; took > 5000/4 || rows < 1000 {
+		t.Errorf("batches of %d rows take %d ms to claim", rows, took)
+	}
+	for range 60 {
+		p = p.Took(p.Rows(), 1, 5000)
+	}
+	if p.Rows() != 100_000 {
+		t.Errorf("a quick store gets batches of %d rows, want the limit back", p.Rows())
+	}
+	if p = NewPace(100).Took(100, 60_000, 5000); p.Rows() != 100 {
+		t.Errorf("a batch of 100 rows was cut to %d", p.Rows())
+	}
+}

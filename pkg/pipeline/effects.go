@@ -175,6 +175,9 @@ func (w *worker) claim(e Claim) Event {
 	start := time.Now()
 	err, lives := w.until("claim "+plural(len(batch.Items), "key"), voidOrBroken, func() error { return w.target.Store.Claim(w.ctx, &batch, reply) })
 	if err == nil {
+		if took := time.Since(start); !e.Late {
+			w.claimed.Store(&claimTime{rows: len(batch.Items), took: took})
+		}
 		w.shell.events.Claim(len(batch.Items), time.Since(start))
 		w.shell.events.Step(w.topic, w.partition, StepClaimed)
 	}

@@ -147,6 +147,7 @@ func (s *Shell) start(topic string, partition int32) {
 		softly: s.softly, flush: -1, lastDone: s.clock(), reader: newReader(target.Decoder),
 	}
 	w.limits = s.paced(target, topic)
+	w.pace = batcher.NewPace(w.limits.MaxRows)
 	if s.Drain != nil {
 		w.flush = 0
 		if end, ok := s.Drain[topic][partition]; ok {

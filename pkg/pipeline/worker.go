@@ -56,8 +56,16 @@ type worker struct {
 	reason    atomic.Pointer[Halt]
 	waits     string
 
+	pace    batcher.Pace
+	claimed atomic.Pointer[claimTime] // the last claim, not yet taken into account
+
 	startedFresh bool // no committed offset
 	gated        bool
+}
+
+type claimTime struct {
+	rows int
+	took time.Duration
 }
 
 // wall is local time in milliseconds, for ages; deadlines use server time.
@@ -208,6 +216,10 @@ func (w *worker) fillUp(stopping bool) batcher.Decision {
 		}
 	}
 	f := w.fill
+	if c := w.claimed.Swap(nil); c != nil {
+		w.pace = w.pace.Took(c.rows, c.took.Milliseconds(), w.target.Deadline.Milliseconds())
+		w.limits.MaxRows = w.pace.Rows()
+	}
 	for {
 		d := w.limits.Decide(f.want, f.state, w.wall(), w.flush >= 0 && f.state.Next >= w.flush)
 		if d.Full || stopping {
