@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	clientName  = "oncesink"
+	clientName  = "oncesink/exactly-once-into-ClickHouse" // longer than an HTTP method may be: an HTTP port answers at once and is recognised
 	clientMajor = 1
 	clientMinor = 0
 
@@ -161,6 +161,8 @@ func tlsError(addr string, err error, seen []byte) error {
 func handshakeError(addr string, cfg *Config, err error, seen []byte) error {
 	var ex *Exception
 	switch {
+	case errors.As(err, &ex) && ex.Code == 81:
+		return &DialError{Address: addr, Reason: ex.Message, Cure: "check clickhouse.database, or CREATE DATABASE " + quoteName(cfg.Database), Err: err}
 	case errors.As(err, &ex):
 		if class, known := codes[ex.Code]; known && class.cause == Misconfigured {
 			return &DialError{Address: addr, Reason: ex.Message, Cure: "check clickhouse.username and clickhouse.password", Err: err}

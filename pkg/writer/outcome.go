@@ -167,6 +167,8 @@ func classify(err error, st stage, t *Table) Result {
 	var input *inputError
 	var refused *DialError
 	switch {
+	case errors.As(err, &refused) && refused.Cure != "":
+		r.Cause = Misconfigured
 	case errors.As(err, &ex):
 		r.Code, r.Message = ex.Code, ex.Message
 		r.Cause = causeOf(ex.Code, ex.Message, st.sent)
@@ -177,8 +179,6 @@ func classify(err error, st stage, t *Table) Result {
 		r.Cause = Timeout
 	case errors.As(err, &input):
 		r.Cause = Shape
-	case errors.As(err, &refused) && refused.Cure != "":
-		r.Cause = Misconfigured
 	default:
 		r.Cause = Network
 	}

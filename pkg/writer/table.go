@@ -117,11 +117,11 @@ func parseName(text, database string) (db, table string, err error) {
 			quoted = !quoted
 		case quoted && c == '\\' && i+1 < len(text):
 			i++
-			*last += string(text[i])
+			*last += text[i : i+1]
 		case c == '.' && !quoted && len(parts) == 1:
 			parts = append(parts, "")
 		default:
-			*last += string(c)
+			*last += text[i : i+1]
 		}
 	}
 	if quoted || parts[len(parts)-1] == "" || parts[0] == "" {
