@@ -86,9 +86,12 @@ func (in *Intent) Encode() (string, error) {
 		for j := range e.Tables {
 			s := &e.Tables[j]
 			first := s.FirstAttempt.UnixMilli()
-			where := uint64(slices.Index(replicas, s.Replica)+1) << 1
+			where := uint64(slices.Index(replicas, s.Replica)+1) << 2
 			if s.Mixed {
 				where |= 1
+			}
+			if s.Vouched {
+				where |= 2
 			}
 			b = binary.AppendUvarint(b, uint64(slices.Index(tables, s.Table)))
 			b = binary.AppendUvarint(b, uint64(s.Rows))
@@ -264,15 +267,15 @@ func (r *reader) intent() *Intent {
 			first := base + r.int()
 			s.FirstAttempt = time.UnixMilli(first).UTC()
 			s.Deadline = time.UnixMilli(first + r.int()).UTC()
-			where := r.uint(2*maxList + 1)
-			s.Mixed = where&1 == 1
+			where := r.uint(4*maxList + 3)
+			s.Mixed, s.Vouched = where&1 != 0, where&2 != 0
 			s.Attempt = int(r.uint(maxAttempt))
 			s.Nonce = binary.BigEndian.Uint32(r.bytes(4))
-			if r.bad || table >= uint64(len(tables)) || where>>1 >= uint64(len(replicas)) {
+			if r.bad || table >= uint64(len(tables)) || where>>2 >= uint64(len(replicas)) {
 				r.bad = true
 				return in
 			}
-			s.Table, s.Replica = tables[table], replicas[where>>1]
+			s.Table, s.Replica = tables[table], replicas[where>>2]
 			e.Tables = append(e.Tables, s)
 		}
 		if r.bad {

@@ -32,14 +32,14 @@ var golden = []struct {
 		Range: batcher.Range{First: 1000, Last: 1999},
 		Tables: []Sent{{Table: tableA, Rows: 997, Digest: 0x0123456789abcdef, FirstAttempt: at(1790000000123),
 			Deadline: at(1790000005123), Replica: "ch-1:9000", Attempt: 1, Nonce: 0xfeedbeef}},
-	}}}, "os1.AAGgAQIDBAUGBwgJCgsMDQ4PAQljaC0xOjkwMDD2sYPFmGgB0A_nBwABAOUHASNFZ4mrze8AkE4CAf7tvu9MtHaA"},
+	}}}, "os1.AAGgAQIDBAUGBwgJCgsMDQ4PAQljaC0xOjkwMDD2sYPFmGgB0A_nBwABAOUHASNFZ4mrze8AkE4EAf7tvu8lzeE0"},
 	{"views, pieces, late rows, two tables and replicas", Intent{MaxPartitions: 100, Entries: []Entry{
 		{Range: batcher.Range{First: 5_000_000_000, Last: 5_000_099_999}, Tables: []Sent{
-			{Table: tableA, Rows: 100000, Digest: math.MaxUint64, FirstAttempt: at(1790000000000), Deadline: at(1790000005000), Replica: "a", Attempt: 3, Mixed: true},
+			{Table: tableA, Rows: 100000, Digest: math.MaxUint64, FirstAttempt: at(1790000000000), Deadline: at(1790000005000), Replica: "a", Attempt: 3, Mixed: true, Vouched: true},
 			{Table: tableB, Rows: 1, Digest: 0, FirstAttempt: at(1789999999000), Deadline: at(1790000005000), Replica: "b"}}},
 		{Range: batcher.Range{First: 5_000_000_000, Last: 5_000_099_999}, Late: []int64{5_000_000_007, 5_000_000_100, 5_000_000_101, 5_000_000_102, 5_000_000_103}, Tables: []Sent{
 			{Table: tableB, Rows: 5, Digest: 7, FirstAttempt: at(1790000009000), Deadline: at(1790000014000)}}},
-	}}, "os1.ZAKgAQIDBAUGBwgJCgsMDQ4PsAECAwQFBgcICQoLDA0ODwIBYQFigLCDxZhoAoDIr6Aln40GAAIAoI0G__________8AkE4DAwAAAAABAQAAAAAAAAAAzw_gXQQAAAAAAACfjQYCAgcAXAMBAQUAAAAAAAAAB9CMAZBOAAAAAAAAydue_g"},
+	}}, "os1.ZAKgAQIDBAUGBwgJCgsMDQ4PsAECAwQFBgcICQoLDA0ODwIBYQFigLCDxZhoAoDIr6Aln40GAAIAoI0G__________8AkE4HAwAAAAABAQAAAAAAAAAAzw_gXQgAAAAAAACfjQYCAgcAXAMBAQUAAAAAAAAAB9CMAZBOAAAAAAAAC6MSXw"},
 }
 
 func TestIntentFormatNeverChanges(t *testing.T) {

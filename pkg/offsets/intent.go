@@ -38,8 +38,11 @@ type Sent struct {
 	FirstAttempt time.Time // server clock, ms: never moved by a re-commit
 	Replica      string    // where the statement goes; empty: not known
 	Mixed        bool      // another token was used for some of these rows
-	Attempt      int
-	Nonce        uint32 // of the claims behind it: claims that still hold it prove that no later attempt followed
+	// Vouched: an operator has recomputed the views for this range, so the
+	// table's word counts for them too.
+	Vouched bool
+	Attempt int
+	Nonce   uint32 // of the claims behind it: claims that still hold it prove that no later attempt followed
 }
 
 // Bounds of the format. They keep WorstCase honest, and are far outside what

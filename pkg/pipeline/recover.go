@@ -56,7 +56,7 @@ func (m *Machine) factsKnown(f Facts) {
 		m.unlisted(f)
 		return
 	}
-	if f.Safe && !j.verify && j.same() && !j.prior.Tables[0].Mixed {
+	if p := j.prior.Tables[0]; f.Safe && !j.verify && j.same() && !p.Mixed && !p.Vouched {
 		// Case 1: the whole set again under the same token. ClickHouse drops
 		// what is there and completes partitions and views.
 		j.judged, j.safeAt = true, j.asked
@@ -77,7 +77,8 @@ func (m *Machine) found(present []bool) {
 		}
 	}
 	if j.phase == phaseRead && j.prior != nil {
-		switch decide(j.same(), j.prior.Tables[0].Mixed, j.verify, j.facts, there, len(present), m.cfg.Views) {
+		p := j.prior.Tables[0]
+		switch decide(j.same(), p.Mixed || p.Vouched, j.verify, j.facts, there, len(present), m.cfg.Views && !p.Vouched) {
 		case sendAll:
 			j.judged, j.safeAt = true, j.asked
 			m.renewOrSend()
@@ -157,7 +158,7 @@ const (
 
 // decide is the recovery table, case by case, of attempts that are over.
 // same: the rows are the attempt's, by number and digest. mixed: another token
-// was used for some of them. there of total rows were found by key.
+// was used for some of them, or an operator vouched for the views. there of total rows were found by key.
 func decide(same, mixed, verify bool, f Facts, there, total int, views bool) decision {
 	switch {
 	case same && !mixed && f.Safe && (!verify || there == 0):
