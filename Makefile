@@ -38,7 +38,7 @@ test: setup ## vet, then all tests with the race detector against real servers
 	@scripts/test.sh -race -shuffle=on -timeout=20m -p=$(P) $(PKG)
 
 lint: setup-tools ## golangci-lint (with the arrows between packages), gofmt, shell scripts
-	$(CACHE)/bin/golangci-lint run $(PKG)
+	$(CACHE)/bin/golangci-lint run --allow-parallel-runners $(PKG)
 	@scripts/lint-files.sh
 	@scripts/check-installers.sh
 
