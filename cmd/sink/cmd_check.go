@@ -5,21 +5,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/internal/ops"
+	"github.com/oncesink/oncesink/internal/wiring"
 )
 
 var checkCommand = &command{
-	name: "check", summary: "validates the configuration",
-	about: "Every problem is told with its line and field. With --config-only no server is asked.",
+	name: "check", summary: "asks whether this configuration can keep its promises: Kafka, ClickHouse, Redis, table, views, windows",
+	about: `Each finding has a severity, the reason, and the exact statement that mends it; exit 3 when one of them is an error. A canary in a scratch
+table proves that the server drops a repeated token and refuses a late insert. With --config-only no server is asked.`,
 	examples: []string{
+		"sink check -c sink.yaml",
+		"sink check -c sink.yaml --json                 # one object: {fit, findings: [{severity, code, about, reason, cure}]}",
 		"sink check --config-only -c sink.yaml",
 		"sink check --config-only -c sink.yaml --json   # one object: {file, fit, problems: [{line, field, message}]}",
 	},
 	run: runCheck,
 }
 
-func runCheck(_ context.Context, env *environment, args []string) error {
+func runCheck(ctx context.Context, env *environment, args []string) error {
 	f, asJSON, configOnly := env.options(), false, false
 	load := f.config()
 	f.flag(&configOnly, "config-only", "only the file, and the files it names")
@@ -27,10 +33,57 @@ func runCheck(_ context.Context, env *environment, args []string) error {
 	if _, err := f.parse(args, 0); err != nil {
 		return err
 	}
-	if !configOnly {
-		return f.usage("--config-only is needed: servers are not asked in this version")
+	if configOnly {
+		return checkConfig(env, load, asJSON)
 	}
-	return checkConfig(env, load, asJSON)
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	if err := cfg.CheckFiles(); err != nil {
+		return err
+	}
+	return tellFindings(env, ops.Check(ctx, cfg), asJSON)
+}
+
+// tellFindings prints what a check found, worst first, and says no when there
+// is an error among it.
+func tellFindings(env *environment, found []wiring.Finding, asJSON bool) error {
+	rank := map[string]int{wiring.SeverityError: 0, wiring.SeverityWarning: 1, wiring.SeverityInfo: 2}
+	slices.SortStableFunc(found, func(a, b wiring.Finding) int { return rank[a.Severity] - rank[b.Severity] })
+	count := map[string]int{}
+	for _, f := range found {
+		count[f.Severity]++
+	}
+	fit := count[wiring.SeverityError] == 0
+	if asJSON {
+		if found == nil {
+			found = []wiring.Finding{}
+		}
+		if err := json.NewEncoder(env.stdout).Encode(map[string]any{"fit": fit, "findings": found}); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range found {
+			if _, err := fmt.Fprintf(env.stdout, "%-7s %s: %s\n", f.Severity, f.About, f.Reason); err != nil {
+				return err
+			}
+			if f.Cure != "" {
+				_, _ = fmt.Fprintf(env.stdout, "        cure: %s\n", f.Cure)
+			}
+		}
+		verdict := "fit"
+		if !fit {
+			verdict = "unfit"
+		}
+		if _, err := fmt.Fprintf(env.stdout, "%s: %d errors, %d warnings, %d notes\n", verdict, count[wiring.SeverityError], count[wiring.SeverityWarning], count[wiring.SeverityInfo]); err != nil {
+			return err
+		}
+	}
+	if !fit {
+		return no("")
+	}
+	return nil
 }
 
 // checkConfig tells what is wrong with the file, on stdout where machines read it.

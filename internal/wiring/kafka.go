@@ -111,9 +111,9 @@ func (b *bytesPool) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodec
 // PutDecompressBytes takes a slice back.
 func (b *bytesPool) PutDecompressBytes(s []byte) { b.p.Put(&s) }
 
-// topicsOf resolves the routes' topics and patterns against what Kafka has.
+// Topics resolves the routes' topics and patterns against what Kafka has.
 // A topic that is named and missing is an error; a pattern may match nothing.
-func topicsOf(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster) (map[string]offsets.Topic, error) {
+func Topics(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster) (map[string]offsets.Topic, error) {
 	var named []string
 	patterns := false
 	for i := range cfg.Routes {

@@ -152,7 +152,7 @@ func (s *session) open(ctx context.Context) error {
 		if s.id, err = s.cluster.ID(ctx); err != nil {
 			return err
 		}
-		s.topics, err = topicsOf(ctx, s.cfg, s.cluster)
+		s.topics, err = Topics(ctx, s.cfg, s.cluster)
 		return err
 	}); err != nil {
 		return err

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/internal/ops"
+	"github.com/oncesink/oncesink/pkg/offsets"
+)
+
+var offsetsCommand = &command{
+	name: "offsets", summary: "what each partition has committed and waits for, and the ways on when one stopped",
+	usage: "show | resolve",
+	about: `show reads the group: committed offset, ends of the log, lag, and the intent (inserts that were under way).
+resolve takes one way on for a partition that stopped. It prints what it would commit and what follows from it; --apply does it. The sink must be stopped.`,
+	examples: []string{
+		"sink offsets show -c sink.yaml",
+		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --views-recomputed            # after recomputing the views that it named",
+		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --to 150 --apply              # go on behind a gap",
+		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --drop-intent --apply",
+	},
+	run: runOffsets,
+}
+
+func runOffsets(ctx context.Context, env *environment, args []string) error {
+	f := env.options()
+	load := f.config()
+	r := ops.Resolution{To: -1, Last: -1}
+	var partition, asRange, to string
+	var asJSON, apply bool
+	f.flag(&asJSON, "json", "one JSON object")
+	f.text(&r.Topic, "topic", "NAME", "resolve: the topic")
+	f.text(&partition, "partition", "N", "resolve: the partition")
+	f.text(&to, "to", "OFFSET", "resolve: go on from this offset")
+	f.flag(&r.Drop, "drop-intent", "resolve: keep the offset, drop the list of inserts under way")
+	f.flag(&r.Vouch, "views-recomputed", "resolve: the views were recomputed, so the table's word counts for them too")
+	f.text(&asRange, "range", "FIRST-LAST", "resolve: with --views-recomputed, a range that no intent lists")
+	f.flag(&apply, "apply", "resolve: do it; without this only the plan is printed")
+	rest, err := f.parse(args, 1)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		return f.usage("say `show` or `resolve`")
+	}
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	switch rest[0] {
+	case "show":
+		return showOffsets(ctx, env, cfg, asJSON)
+	case "resolve":
+		if err := readResolution(&r, partition, to, asRange); err != nil {
+			return f.usage("%s", err)
+		}
+		return resolveOffsets(ctx, env, cfg, r, apply, asJSON)
+	}
+	return f.usage("unknown word %q: say `show` or `resolve`", rest[0])
+}
+
+func readResolution(r *ops.Resolution, partition, to, asRange string) error {
+	if r.Topic == "" || partition == "" {
+		return fmt.Errorf("name the partition with --topic and --partition")
+	}
+	n, err := strconv.ParseInt(partition, 10, 32)
+	if err != nil || n < 0 {
+		return fmt.Errorf("--partition %q is no number", partition)
+	}
+	r.Partition = int32(n)
+	ways := 0
+	if to != "" {
+		if r.To, err = strconv.ParseInt(to, 10, 64); err != nil || r.To < 0 {
+			return fmt.Errorf("--to %q is no offset", to)
+		}
+		ways++
+	}
+	if asRange != "" {
+		first, last, ok := strings.Cut(asRange, "-")
+		var err1, err2 error
+		r.First, err1 = strconv.ParseInt(first, 10, 64)
+		r.Last, err2 = strconv.ParseInt(last, 10, 64)
+		if !ok || err1 != nil || err2 != nil || !r.Vouch {
+			return fmt.Errorf("--range %q: want FIRST-LAST together with --views-recomputed", asRange)
+		}
+	}
+	for _, b := range []bool{r.Drop, r.Vouch} {
+		if b {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return fmt.Errorf("choose one of --to, --drop-intent and --views-recomputed")
+	}
+	return nil
+}
+
+func showOffsets(ctx context.Context, env *environment, cfg *config.Config, asJSON bool) error {
+	all, err := ops.ShowOffsets(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(env.stdout).Encode(all)
+	}
+	w := tabwriter.NewWriter(env.stdout, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "group %s: %s, %d members\n", all.Group, all.State, all.Members)
+	_, _ = fmt.Fprintln(w, "TOPIC\tPARTITION\tSTART\tCOMMITTED\tEND\tLAG\tINTENT\tNOTE")
+	for _, p := range all.Partitions {
+		committed := "-"
+		if p.Committed >= 0 {
+			committed = strconv.FormatInt(p.Committed, 10)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%s\t%s\n", p.Topic, p.Partition, p.Start, committed, p.End, p.Lag, intentText(p.Intent), p.Note)
+	}
+	return w.Flush()
+}
+
+// intentText names the sets that an intent lists.
+func intentText(in *offsets.Intent) string {
+	if in == nil {
+		return "none"
+	}
+	var sets []string
+	for _, e := range in.Entries {
+		for _, t := range e.Tables {
+			s := fmt.Sprintf("%s %d rows until %s", e.Range, t.Rows, t.Deadline.UTC().Format("15:04:05.000"))
+			if e.Late != nil {
+				s += " (late rows)"
+			}
+			if t.Vouched {
+				s += " (views vouched for)"
+			}
+			sets = append(sets, s)
+		}
+	}
+	return strings.Join(sets, "; ")
+}
+
+func resolveOffsets(ctx context.Context, env *environment, cfg *config.Config, r ops.Resolution, apply, asJSON bool) error {
+	plan, err := ops.PlanResolution(ctx, cfg, r)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := json.NewEncoder(env.stdout).Encode(plan); err != nil {
+			return err
+		}
+	} else {
+		_, err = fmt.Fprintf(env.stdout, "%s/%d: committed %d with intent %s\n  would become %d with intent %s\n  %s\n", r.Topic, r.Partition,
+			plan.Before.Committed, intentText(plan.Before.Intent), plan.Offset, intentText(plan.Intent), strings.Join(plan.Consequence, "\n  "))
+		if err != nil {
+			return err
+		}
+	}
+	if !apply {
+		_, err := fmt.Fprintln(env.stderr, "nothing was changed; --apply does it")
+		return err
+	}
+	if err := ops.Apply(ctx, cfg, plan); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(env.stderr, "done")
+	return err
+}

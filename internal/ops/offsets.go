@@ -1,0 +1,261 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/internal/wiring"
+	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/writer"
+)
+
+// PartitionOffsets is what one partition of the group looks like from Kafka.
+type PartitionOffsets struct {
+	Topic     string          `json:"topic"`
+	Partition int32           `json:"partition"`
+	Start     int64           `json:"log_start"`
+	Committed int64           `json:"committed"` // -1: none
+	Stable    int64           `json:"log_stable"`
+	End       int64           `json:"log_end"`
+	Lag       int64           `json:"lag"`
+	Intent    *offsets.Intent `json:"intent,omitempty"`
+	Note      string          `json:"note,omitempty"` // what a reader should know: a gap, an unreadable intent, an open transaction
+}
+
+// Offsets is a group as Kafka has it.
+type Offsets struct {
+	Group      string             `json:"group"`
+	State      string             `json:"state"`
+	Members    int                `json:"members"`
+	Partitions []PartitionOffsets `json:"partitions"`
+}
+
+// kafka opens a client for a short command.
+func kafka(cfg *config.Config) (*kgo.Client, *offsets.Cluster, error) {
+	opts, err := wiring.KafkaOptions(cfg)
+	if err != nil {
+		return nil, nil, &wiring.Usage{Err: err}
+	}
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, nil, &wiring.Usage{Err: fmt.Errorf("kafka: %w", err)}
+	}
+	return cl, offsets.NewCluster(cl), nil
+}
+
+// ShowOffsets reads what the group has committed, with the intents.
+func ShowOffsets(ctx context.Context, cfg *config.Config) (*Offsets, error) {
+	cl, cluster, err := kafka(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	out := &Offsets{Group: cfg.Kafka.Group}
+	state, err := cluster.GroupState(ctx, cfg.Kafka.Group)
+	if err != nil {
+		return nil, err
+	}
+	out.State, out.Members = state.State, state.Members
+	topics, err := wiring.Topics(ctx, cfg, cluster)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(topics))
+	for n := range topics {
+		names = append(names, n)
+	}
+	if len(names) == 0 {
+		return out, nil
+	}
+	bounds, err := cluster.Bounds(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	committed, err := cluster.CommittedAll(ctx, cfg.Kafka.Group)
+	if err != nil {
+		return nil, err
+	}
+	for topic, ps := range bounds {
+		for p, b := range ps {
+			c, known := committed[topic][p]
+			if !known {
+				c.Offset = -1
+			}
+			out.Partitions = append(out.Partitions, describePartition(topic, p, b, c))
+		}
+	}
+	sort.Slice(out.Partitions, func(i, j int) bool {
+		a, b := out.Partitions[i], out.Partitions[j]
+		return a.Topic < b.Topic || a.Topic == b.Topic && a.Partition < b.Partition
+	})
+	return out, nil
+}
+
+func describePartition(topic string, p int32, b offsets.Bounds, c offsets.Committed) PartitionOffsets {
+	o := PartitionOffsets{Topic: topic, Partition: p, Start: b.Start, Stable: b.Stable, End: b.High, Committed: c.Offset, Lag: b.High - max(c.Offset, b.Start)}
+	in, err := offsets.Decode(c.Metadata)
+	switch {
+	case err != nil:
+		o.Note = err.Error()
+	case c.Offset >= 0 && c.Offset < b.Start:
+		o.Note = fmt.Sprintf("offsets [%d..%d] are gone from the log", c.Offset, b.Start-1)
+	case c.Offset > b.High:
+		o.Note = fmt.Sprintf("the committed offset lies %d beyond the end of the log: the topic was created again, or lost its tail", c.Offset-b.High)
+	case b.Stable < b.High:
+		o.Note = fmt.Sprintf("an open transaction holds read_committed readers at %d", b.Stable)
+	case c.Offset < 0:
+		o.Note = "nothing committed yet"
+	}
+	o.Intent = in
+	return o
+}
+
+// Resolution is one way on for a stopped partition.
+type Resolution struct {
+	Topic     string
+	Partition int32
+	To        int64 // >= 0: go on from this offset
+	Drop      bool  // drop the intent, keep the offset
+	Vouch     bool  // the views were recomputed: judge the intent's ranges by the table
+	// First and Last name a range to vouch for that no intent lists; Last < 0: none.
+	First, Last int64
+
+	table [16]byte
+}
+
+// Plan is a resolution worked out: what would be committed, and what follows
+// from it, in words.
+type Plan struct {
+	Before      PartitionOffsets `json:"before"`
+	Offset      int64            `json:"offset"`
+	Intent      *offsets.Intent  `json:"intent,omitempty"`
+	Consequence []string         `json:"consequence"`
+}
+
+// PlanResolution works a resolution out without changing anything.
+func PlanResolution(ctx context.Context, cfg *config.Config, r Resolution) (*Plan, error) {
+	all, err := ShowOffsets(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all.Partitions {
+		if p.Topic != r.Topic || p.Partition != r.Partition {
+			continue
+		}
+		if all.Members > 0 {
+			return nil, fmt.Errorf("group %s has %d live members: stop the sink first, so that nothing moves while you decide", all.Group, all.Members)
+		}
+		if r.Vouch && r.Last >= 0 {
+			if r.table, err = tableID(ctx, cfg, r.Topic); err != nil {
+				return nil, err
+			}
+		}
+		return plan(p, r)
+	}
+	return nil, &wiring.Usage{Err: fmt.Errorf("no route reads %s/%d", r.Topic, r.Partition)}
+}
+
+func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
+	out := &Plan{Before: p, Offset: max(p.Committed, p.Start)}
+	say := func(format string, args ...any) { out.Consequence = append(out.Consequence, fmt.Sprintf(format, args...)) }
+	switch {
+	case r.To >= 0:
+		if r.To < p.Start || r.To > p.End {
+			return nil, &wiring.Usage{Err: fmt.Errorf("--to %d lies outside the log [%d..%d]", r.To, p.Start, p.End)}
+		}
+		out.Offset = r.To
+		switch {
+		case p.Committed >= 0 && r.To > p.Committed:
+			say("records [%d..%d] are never read by this group: you answer for them; what of them was claimed but not written can be taken over by later duplicates", p.Committed, r.To-1)
+		case p.Committed >= 0 && r.To < p.Committed:
+			say("records [%d..%d] are read again: rows that are there stay once; claims older than the horizon are looked up in ClickHouse", r.To, p.Committed-1)
+		default:
+			say("the group starts at %d", r.To)
+		}
+		if p.Intent != nil {
+			say("the intent is dropped: inserts that were under way are judged row by row by what the table has")
+		}
+	case r.Drop:
+		say("the offset stays at %d and the intent is dropped: rows that were under way are judged by what the table has; with views, a partition whose rows are there stops again until you vouch for the views", out.Offset)
+	case r.Vouch:
+		in := p.Intent
+		if r.Last >= 0 {
+			if in == nil {
+				in = &offsets.Intent{}
+			}
+			if r.First != out.Offset || r.Last < r.First || r.Last >= p.End {
+				return nil, &wiring.Usage{Err: fmt.Errorf("--range %d-%d: want a range that starts at the committed offset %d and ends before the log's end %d", r.First, r.Last, out.Offset, p.End)}
+			}
+			now := time.Now().UTC().Truncate(time.Millisecond)
+			in.Entries = append([]offsets.Entry{vouched(r, now)}, in.Entries...)
+		}
+		if in == nil || len(in.Entries) == 0 {
+			return nil, &wiring.Usage{Err: errors.New("there is no intent to vouch for: name the range with --range FIRST-LAST")}
+		}
+		for i := range in.Entries {
+			for j := range in.Entries[i].Tables {
+				in.Entries[i].Tables[j].Vouched = true
+			}
+			say("range %s: rows that the table has count as done, views included, because you have recomputed them; missing rows are sent", in.Entries[i].Range)
+		}
+		out.Intent = in
+	default:
+		return nil, &wiring.Usage{Err: errors.New("say what to do: --to OFFSET, --drop-intent or --views-recomputed")}
+	}
+	return out, nil
+}
+
+// vouched is an entry for a range that no intent lists.
+func vouched(r Resolution, now time.Time) offsets.Entry {
+	return offsets.Entry{
+		Range:  batcher.Range{First: r.First, Last: r.Last},
+		Tables: []offsets.Sent{{Table: r.table, Deadline: now, FirstAttempt: now, Mixed: true}},
+	}
+}
+
+// tableID asks ClickHouse for the table that a topic goes into.
+func tableID(ctx context.Context, cfg *config.Config, topic string) (id [16]byte, err error) {
+	routes := cfg.RoutesOf(topic)
+	if len(routes) == 0 {
+		return id, &wiring.Usage{Err: fmt.Errorf("no route reads topic %s", topic)}
+	}
+	server, err := wiring.Server(cfg, writer.Events{})
+	if err != nil {
+		return id, &wiring.Usage{Err: err}
+	}
+	defer server.Close()
+	t, err := server.Describe(ctx, routes[0].Table)
+	if err != nil {
+		return id, err
+	}
+	return t.UUID, nil
+}
+
+// Apply commits the plan. The group must have no live member.
+func Apply(ctx context.Context, cfg *config.Config, p *Plan) error {
+	cl, _, err := kafka(cfg)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	meta := ""
+	if p.Intent != nil {
+		if meta, err = p.Intent.Encode(); err != nil {
+			return err
+		}
+	}
+	var os kadm.Offsets
+	os.Add(kadm.Offset{Topic: p.Before.Topic, Partition: p.Before.Partition, At: p.Offset, LeaderEpoch: -1, Metadata: meta})
+	if err := kadm.NewClient(cl).CommitAllOffsets(ctx, cfg.Kafka.Group, os); err != nil {
+		return offsets.Explain(err, offsets.Subject{Doing: fmt.Sprintf("commit %s/%d at %d", p.Before.Topic, p.Before.Partition, p.Offset), Group: cfg.Kafka.Group})
+	}
+	return nil
+}
