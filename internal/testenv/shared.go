@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/ClickHouse/ch-go"
@@ -117,7 +119,8 @@ func SharedRedis(t testing.TB) string {
 func SharedKafka(t testing.TB) string {
 	t.Helper()
 	shared.kafka.get(t, func(ctx context.Context) (process, error) {
-		dir, err := os.MkdirTemp("", "oncesink-kafka-")
+		removeAbandoned()
+		dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", kafkaDirPrefix, os.Getpid()))
 		if err != nil {
 			return nil, err
 		}
@@ -128,4 +131,23 @@ func SharedKafka(t testing.TB) string {
 		return shared.broker.start(ctx)
 	})
 	return shared.broker.addr
+}
+
+const kafkaDirPrefix = "oncesink-kafka-"
+
+// removeAbandoned removes the data of shared brokers whose test binaries were killed before they could: the process id is in the folder's name.
+func removeAbandoned() {
+	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), kafkaDirPrefix+"*"))
+	if err != nil {
+		return // the pattern is ours and right
+	}
+	for _, dir := range dirs {
+		var pid int
+		if _, err := fmt.Sscanf(filepath.Base(dir), kafkaDirPrefix+"%d-", &pid); err != nil {
+			continue
+		}
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
