@@ -68,7 +68,7 @@ func (g *memGroup) apply(c *call, now int64, nowMicro uint64, id string) {
 		}
 	case opPublish:
 		run, id := g.acked[g.intern(c.owner)], g.ids[c.owner]
-		if !run.Known || run.Lo != c.lo || run.Hi < c.hi {
+		if !run.Known || run.Lo != c.lo || c.lo == c.hi || run.Hi < c.hi {
 			g.acked[id] = Run{c.lo, c.hi, true}
 		}
 	case opNames:

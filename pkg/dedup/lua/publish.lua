@@ -1,5 +1,6 @@
 -- ARGV: 10 owner, 11 lo, 12 hi. Within a run only hi grows; another lo is
--- another run and replaces it.
+-- another run and replaces it, and an empty one starts afresh (F3): what an
+-- earlier life had published from the same offset on is not this life's.
 local m, no = guard(false)
 if not m then return no end
 -- A full server refuses the first write only when it needs memory: what opens
@@ -8,7 +9,7 @@ call('PERSIST', M)
 local id = intern(ARGV[10])
 if not id then return redis.error_reply(full) end
 local lo, hi = string.match(call('HGET', P .. 'a', id) or '', '^(%d+),(%d+)$')
-if lo ~= ARGV[11] or tonumber(hi) < tonumber(ARGV[12]) then
+if lo ~= ARGV[11] or ARGV[11] == ARGV[12] or tonumber(hi) < tonumber(ARGV[12]) then
   call('HSET', P .. 'a', id, ARGV[11] .. ',' .. ARGV[12])
 end
 return ok(m, '')
