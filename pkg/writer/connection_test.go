@@ -68,7 +68,7 @@ func TestAConnectionCutAnywhereConvergesToOneCopy(t *testing.T) {
 		try(fmt.Sprint("up tail ", tail), up-tail, 0)
 	}
 	for i := int64(1); i <= 8; i++ {
-		try(fmt.Sprint("down ", i), 0, max(1, down*i/8-1))
+		try(fmt.Sprint("down ", i), 0, max(1, down*i/9))
 	}
 	if unknown == 0 || rejected == 0 {
 		t.Errorf("the cuts hit %d unknown and %d rejected: both are wanted", unknown, rejected)
