@@ -66,7 +66,7 @@ redis:
   db: 3
   horizon: 7d
   assume_noeviction: true
-  on_outage: pass
+  on_outage: wait
 routes:
   - topic_pattern: '^settle\..*$'
     table: db2.events

@@ -184,7 +184,9 @@ func (r *Redis) validate(p *problems) {
 	if r.DB < 0 || r.DB > 65535 {
 		p.at("redis.db", "%d is out of bounds: 0 to 65535", r.DB)
 	}
-	oneOf(p, "redis.on_outage", r.OnOutage, "wait", "pass")
+	if oneOf(p, "redis.on_outage", r.OnOutage, "wait", "pass") && r.OnOutage == "pass" {
+		p.at("redis.on_outage", "pass (write undeduplicated rows while Redis is down) is not in this version: use wait")
+	}
 	r.TLS.validate(p, "redis.tls")
 }
 

@@ -177,7 +177,9 @@ func (w *worker) feed() (wake int64) {
 			w.cut()
 			continue
 		}
-		if w.machine.quiet() && (!d.Cut || stopping) {
+		// A full batch that finds no room waits for the gate: what the gate has
+		// settled must be committed, or room never comes back.
+		if w.machine.quiet() && (!d.Cut || stopping || !w.machine.Ready()) {
 			before := w.machine.seq
 			w.step(Idle{})
 			if w.machine.seq == before && w.shell.clock().Sub(w.lastDone) > idleAgain {
