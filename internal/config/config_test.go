@@ -97,7 +97,7 @@ log: {level: debug, format: text}
 		},
 		Redis: Redis{
 			Mode: "sentinel", Addresses: []string{"s:26379"}, Master: "m", Username: "ru", Password: NewSecret("a$b"), TLS: &TLS{InsecureSkipVerify: true},
-			DB: 3, Horizon: 7 * 24 * time.Hour, AssumeNoEviction: true, OnOutage: "pass",
+			DB: 3, Horizon: 7 * 24 * time.Hour, AssumeNoEviction: true, OnOutage: "wait",
 		},
 		Routes: []Route{{
 			TopicPattern: `^settle\..*$`, Table: "db2.events", Format: "json", Key: []string{"settle_ms", "id", "rev"}, EventTime: "settle_ms",
