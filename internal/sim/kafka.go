@@ -68,9 +68,16 @@ func (w *world) poisonous(k int, fp uint32) bool {
 	return int((uint64(fp)*2654435761+w.p.World*97)>>4%100) < w.p.Poison
 }
 
-func (w *world) cold(k int) bool {
-	return int((uint64(k)*40503+w.p.World*31)>>3%100) < w.p.Cold
+// eventMs is the event time of a key's records. Some were produced long after
+// their event.
+func (w *world) eventMs(k int) int64 {
+	if int((uint64(k)*40503+w.p.World*31)>>3%100) < w.p.Cold {
+		return day0 - 2*horizon
+	}
+	return day0 + int64(k)
 }
+
+func (w *world) cold(k int) bool { return w.now > w.eventMs(k)+horizon }
 
 func (w *world) newKafka() *kafka {
 	r := rand.New(rand.NewPCG(w.p.World, 0x10c5))
@@ -265,7 +272,7 @@ func (k *kafka) cut(wk *worker, want batcher.Want, most int) *pipeline.Batch {
 			f.Beyond = true
 			break
 		}
-		rec := pipeline.Record{Offset: r.offset, Key: keyOf(r.key), Fingerprint: r.fp, EventMs: 1000 + int64(r.key), Cold: k.w.cold(r.key)}
+		rec := pipeline.Record{Offset: r.offset, Key: keyOf(r.key), Fingerprint: r.fp, EventMs: k.w.eventMs(r.key), Cold: k.w.cold(r.key)}
 		switch {
 		case r.filtered:
 			rec.Status = pipeline.Filtered

@@ -94,8 +94,8 @@ func (p *process) assign(part int) {
 	}
 	stem := func(group string, s batcher.Source) string { return writer.Stem(tableID, group, s) }
 	wk.m = pipeline.NewMachine(pipeline.Config{
-		Group: p.group.name, Source: src, Table: tableID, Deadline: deadline, Horizon: 24 * 3600 * 1000, Views: w.p.Views > 0,
-		Metadata: w.p.Metadata, Parts: most, Conflict: w.p.Stop, Nonce: w.nonce,
+		Group: p.group.name, Source: src, Table: tableID, Deadline: deadline, Views: w.p.Views > 0,
+		Metadata: w.p.Metadata, Horizon: horizon, Parts: most, Conflict: w.p.Stop, Nonce: w.nonce,
 		Stem:   stem(p.group.name, src),
 		StemOf: func(o dedup.Owner) string { return stem(o.Group, o.Source) },
 	})

@@ -67,7 +67,11 @@ func runSeeds(first, n uint64, most int, draw func(uint64) Params) (failed []Par
 func TestNoScheduleBreaksAnInvariant(t *testing.T) {
 	first, n := env("FIRST", 1), env("SEEDS", 3000)
 	if one := os.Getenv("SEED"); one != "" {
-		replay(t, Draw(env("SEED", 1)))
+		p := Draw(env("SEED", 1))
+		if r := Run(p, false); r.Violation != nil && os.Getenv("SHRINK") != "" {
+			p = Shrink(p, r.Violation.Rule)
+		}
+		replay(t, p)
 		return
 	}
 	failed, found, seen, steps, halts := runSeeds(first, n, 1000, Draw)
@@ -79,11 +83,13 @@ func TestNoScheduleBreaksAnInvariant(t *testing.T) {
 		return
 	}
 	kinds := map[string]int{}
+	where := map[string][]uint64{}
 	for i := range found {
 		kinds[head(found[i])]++
+		where[head(found[i])] = append(where[head(found[i])], failed[i].Seed)
 	}
 	for k, n := range kinds {
-		t.Logf("%4d x %s", n, k)
+		t.Logf("%4d x %s %v", n, k, where[k][:min(len(where[k]), 6)])
 	}
 	p, v := failed[0], found[0]
 	t.Logf("seed %d: %v", p.Seed, v)

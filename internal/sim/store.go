@@ -61,7 +61,7 @@ var forever = context.Background()
 
 func (s *store) open(groupName string) (*dedup.Store, error) {
 	w := s.w
-	return s.mem.Open(forever, dedup.Config{Horizon: 1000 * deadline * time.Millisecond}, 0, dedup.Domain{
+	return s.mem.Open(forever, dedup.Config{Horizon: horizon * time.Millisecond, Slack: time.Minute}, 0, dedup.Domain{
 		Database: "db", Table: "t", TableUUID: tableID, Route: "v1 key", EventTime: true,
 		InsertDeadline: deadline * time.Millisecond, Group: groupName,
 	}, dedup.Hooks{

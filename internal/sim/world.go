@@ -22,6 +22,7 @@ import (
 // The deadline of an insert, and the units of everything else.
 const (
 	deadline = 5000 // D, ms
+	horizon  = 1000 * deadline
 	day0     = 1_700_000_000_000
 )
 

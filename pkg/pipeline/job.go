@@ -275,7 +275,9 @@ func (m *Machine) settle() {
 	cold := false
 	rows.Each(func(_ int, b *Batch, row int32) {
 		mine = mine || b.verdicts[row] == vMine
-		cold = cold || b.Records[row].Cold
+		r := &b.Records[row]
+		// Not when it was decoded: a claim may be answered much later.
+		cold = cold || r.Cold || r.EventMs != 0 && m.now > r.EventMs+m.cfg.Horizon
 	})
 	if j.late != nil {
 		mine = j.late.mine
