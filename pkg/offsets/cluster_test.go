@@ -234,7 +234,9 @@ func TestWrongDoorIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := closed.Addr().String()
-	closed.Close()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name, addr string
 		opts       []kgo.Opt
@@ -312,7 +314,7 @@ func TestExplainKeepsTheErrorItExplains(t *testing.T) {
 	}
 	inner := &kadm.AuthError{Err: kerr.GroupAuthorizationFailed}
 	once := Explain(inner, Subject{Doing: "join", Group: "g"})
-	if !errors.Is(once, kerr.GroupAuthorizationFailed) || Explain(once, Subject{Doing: "run"}) != once {
+	if !errors.Is(once, kerr.GroupAuthorizationFailed) || Explain(once, Subject{Doing: "run"}).Error() != once.Error() {
 		t.Errorf("got %v", once)
 	}
 	odd := errors.New("odd")

@@ -147,12 +147,22 @@ func TestRevokedWhileQueuedDoesNotLeave(t *testing.T) {
 	}
 }
 
+// commitsWritten hears of every OffsetCommit that goes out.
+type commitsWritten chan struct{}
+
+func (c commitsWritten) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, _ error) {
+	if key == kmsg.OffsetCommit.Int16() {
+		c <- struct{}{}
+	}
+}
+
 // TestGivenUpCommitDoesNotHoldUpTheNext: nobody waits for the request any more.
 func TestGivenUpCommitDoesNotHoldUpTheNext(t *testing.T) {
 	t.Parallel()
 	k := testenv.KFake(t)
 	name, id := topic(t, k.Addr, 1)
-	a := join(t, k.Addr, testenv.Name(t, "group"), name, id, kgo.HeartbeatInterval(time.Minute), kgo.SessionTimeout(5*time.Minute))
+	written := make(commitsWritten, 10)
+	a := join(t, k.Addr, testenv.Name(t, "group"), name, id, kgo.HeartbeatInterval(time.Minute), kgo.SessionTimeout(5*time.Minute), kgo.WithHooks(written), kgo.RequestTimeoutOverhead(5*time.Minute))
 	a.held(1)
 	l := a.lease(0)
 	g := newGate(k.Cluster)
@@ -168,7 +178,13 @@ func TestGivenUpCommitDoesNotHoldUpTheNext(t *testing.T) {
 	}
 	second := make(chan error, 1)
 	go func() { second <- a.commit(l, 0, 2, "") }()
-	a.queued(0) // it left, although the first was never answered
+	for range 2 { // the second leaves although the first is never answered
+		select {
+		case <-written:
+		case <-deadline(t).Done():
+			t.Fatal("the second commit waits for the first")
+		}
+	}
 	close(g.open)
 	if err := <-second; err != nil {
 		t.Fatal(err)

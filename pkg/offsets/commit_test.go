@@ -178,6 +178,11 @@ func TestServerSideGroupCommitsUnderItsPresentEpoch(t *testing.T) {
 		if err := a.commit(a.lease(kept), kept, 2, "still a's"); err != nil {
 			t.Fatal(err)
 		}
+		// As if a heartbeat had raised the epoch since the last callback.
+		setGeneration(a, a.lease(kept), a.lease(kept).Generation()-1)
+		if err := a.commit(a.lease(kept), kept, 3, "still a's"); err != nil {
+			t.Fatal(err)
+		}
 		if err := b.commit(b.lease(theirs[0]), theirs[0], 3, "b's"); err != nil {
 			t.Fatal(err)
 		}
