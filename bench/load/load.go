@@ -49,6 +49,8 @@ type Generator struct {
 	rng    *rand.Rand
 	truth  Truth
 	recent []Settlement // what duplicates are taken from
+	last   Settlement
+	repeat bool
 	buf    []byte
 }
 
@@ -77,6 +79,20 @@ func (g *Generator) Truth() Truth { return g.truth }
 // Made is the number of records made so far.
 func (g *Generator) Made() int { return g.made }
 
+// Last is the settlement of the latest record, and whether an earlier record
+// had it already.
+func (g *Generator) Last() (s Settlement, repeat bool) { return g.last, g.repeat }
+
+// TruthOf is what a whole load adds up to, without sending it.
+func TruthOf(o Options) Truth {
+	g := New(o)
+	for {
+		if _, _, ok := g.Next(); !ok {
+			return g.Truth()
+		}
+	}
+}
+
 // Next returns the next record's value, valid until the next call, and its
 // partition. ok is false at the end.
 func (g *Generator) Next() (value []byte, partition int32, ok bool) {
@@ -87,6 +103,7 @@ func (g *Generator) Next() (value []byte, partition int32, ok bool) {
 	g.made++
 	if len(g.recent) > 0 && g.rng.Float64() < g.o.Duplicates {
 		s := &g.recent[g.rng.IntN(len(g.recent))]
+		g.last, g.repeat = *s, true
 		p := g.home(s)
 		if g.rng.Float64() < g.o.Elsewhere {
 			p = int32(g.rng.IntN(g.o.Partitions)) //nolint:gosec // small
@@ -101,6 +118,7 @@ func (g *Generator) Next() (value []byte, partition int32, ok bool) {
 	g.truth.Keys++
 	g.truth.Amount += s.Amount
 	g.truth.Qty += s.Qty
+	g.last, g.repeat = s, false
 	if len(g.recent) < recentMost {
 		g.recent = append(g.recent, s)
 	} else {

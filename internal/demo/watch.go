@@ -1,0 +1,158 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oncesink/oncesink/bench/load"
+)
+
+// Seen is the worst that was seen while the run was under way.
+type Seen struct {
+	Samples int    `json:"samples"`
+	Twice   int64  `json:"twice"` // rows beyond one a key
+	Ahead   Totals `json:"ahead"` // the report beyond what was produced, or beyond the table's keys
+}
+
+// sampleEvery is the pause between two looks; a look at a big table takes longer than that, so it is a pause and not a beat.
+const (
+	sampleEvery = 200 * time.Millisecond
+	settleTime  = 100 * time.Millisecond
+)
+
+// watch looks at table and report all the time.
+func (r *run) watch(ctx context.Context) error {
+	db, err := connect(ctx, r.stack.Engine.TCPAddr)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	for {
+		t, err := r.look(ctx, db)
+		if err != nil {
+			return err
+		}
+		r.bar.Set(t.Rows)
+		r.bar.Note(r.note())
+		if err := pause(ctx, sampleEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// look takes one sample. The order makes it fair: what the report shows was made before, and is in the table by now.
+func (r *run) look(ctx context.Context, db *asker) (Table, error) {
+	shown, err := db.report(ctx)
+	if err != nil {
+		return Table{}, err
+	}
+	t, err := db.table(ctx)
+	if err == nil && shown.Events > t.Keys {
+		// One insert's parts become visible one after another, the report's perhaps first.
+		if err = pause(ctx, settleTime); err == nil {
+			t, err = db.table(ctx)
+		}
+	}
+	if err != nil {
+		return Table{}, err
+	}
+	truth, _ := r.feed.made()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen.add(shown, t, truth)
+	return t, nil
+}
+
+func (s *Seen) add(shown Totals, t Table, truth load.Truth) {
+	s.Samples++
+	s.Twice = max(s.Twice, t.Rows-t.Keys)
+	s.Ahead.Events = max(s.Ahead.Events, shown.Events-truth.Keys, shown.Events-t.Keys)
+	s.Ahead.Amount = max(s.Ahead.Amount, shown.Amount-Amount(truth.Amount))
+	s.Ahead.Qty = max(s.Ahead.Qty, shown.Qty-truth.Qty)
+}
+
+// note is what the progress shows beside the rows.
+func (r *run) note() string {
+	_, made := r.feed.made()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("(%d records produced; %d crashes, %d cuts; now: %s)", made, len(r.crashes), r.cuts, r.door)
+}
+
+// Resend is a slice that was sent again by hand.
+type Resend struct {
+	Records int `json:"records"`
+	Written int `json:"written"` // of these, in the table at that moment
+}
+
+const (
+	resends     = 3
+	resendShare = 50 // one of so many records
+)
+
+func sliceOf(rows int) int { return rows / resendShare }
+
+// resendByHand sends the newest settlements again, some of them written already and some not: first to their own partitions, then to others.
+func (r *run) resendByHand(ctx context.Context) error {
+	db, err := connect(ctx, r.stack.Engine.TCPAddr)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	for i := range resends {
+		if err := r.awaitMade(ctx, r.o.Rows*(2*i+1)/(2*resends)); err != nil {
+			return err
+		}
+		list, written, err := r.partlyWritten(ctx, db)
+		if err != nil {
+			return err
+		}
+		if err := r.feed.again(ctx, list, i); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.byHand = append(r.byHand, Resend{len(list), written})
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// partlyWritten waits for a moment at which the newest settlements are in the table in part, and takes what there is when none comes.
+func (r *run) partlyWritten(ctx context.Context, db *asker) (list []load.Settlement, written int, err error) {
+	const patience = 5 * time.Second
+	for start := time.Now(); ; {
+		list = r.feed.newest()
+		if written, err = db.present(ctx, list); err != nil {
+			return nil, 0, err
+		}
+		if written > 0 && written < len(list) || time.Since(start) > patience {
+			return list, written, nil
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+func (r *run) awaitMade(ctx context.Context, n int) error {
+	for {
+		if _, made := r.feed.made(); made >= n {
+			return nil
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
