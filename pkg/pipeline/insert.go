@@ -242,6 +242,9 @@ func (p *blockPool) put(b *decode.Block) {
 
 // attempts asks the query log what became of the attempts at a set.
 func (w *worker) attempts(e AskFacts, from, deadline time.Time) (writer.Attempts, error) {
+	if e.Set.Len() == 0 {
+		return w.asked(e, 1, from, deadline)
+	}
 	b, fresh, err := w.block(w.ctx, e.Set)
 	if err != nil {
 		return writer.Attempts{}, err
@@ -260,6 +263,10 @@ func (w *worker) attempts(e AskFacts, from, deadline time.Time) (writer.Attempts
 			}
 		}()
 	}
+	return w.asked(e, len(pieces), from, deadline)
+}
+
+func (w *worker) asked(e AskFacts, pieces int, from, deadline time.Time) (writer.Attempts, error) {
 	exact := writer.BatchPrefix(w.target.Table.UUID, w.shell.group, w.source, e.Range, e.Digest)
-	return w.target.Server.Attempts(w.ctx, writer.Stem(w.target.Table.UUID, w.shell.group, w.source), exact, len(pieces), from, deadline, e.Replica)
+	return w.target.Server.Attempts(w.ctx, writer.Stem(w.target.Table.UUID, w.shell.group, w.source), exact, pieces, from, deadline, e.Replica)
 }

@@ -266,11 +266,15 @@ func (m *Machine) lettersKept() {
 func (m *Machine) settle() {
 	j := m.job
 	rows := m.jobRows()
+	j.set = rows
 	if rows.Len() == 0 {
-		m.acknowledgedAll()
+		if m.vanished() {
+			m.awaitOver()
+		} else {
+			m.acknowledgedAll()
+		}
 		return
 	}
-	j.set = rows
 	mine := false
 	cold := false
 	rows.Each(func(_ int, b *Batch, row int32) {

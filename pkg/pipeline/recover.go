@@ -43,6 +43,18 @@ func (m *Machine) attemptsOver() {
 	m.emit(AskFacts{Ref: m.mainCall(), Set: j.set, Parts: m.parts, Range: j.prior.Range, Digest: p.Digest, FirstAttempt: p.FirstAttempt.UnixMilli(), Deadline: p.Deadline.UnixMilli(), Replica: p.Replica})
 }
 
+// vanished: the intent lists rows of which none is left to send, and which are
+// not all accounted for: compaction took them, or they are filtered by now. If
+// the table has them, their views may be behind, and nothing would mend that.
+func (m *Machine) vanished() bool {
+	j := m.job
+	if j.batch == nil || j.prior == nil || j.judged || !m.cfg.Views {
+		return false
+	}
+	p, own := j.prior.Tables[0], j.batch.set(vOwn)
+	return !p.Vouched && (p.Rows != own.Len() || p.Digest != digest(own))
+}
+
 // same: the rows are those of the earlier attempts, in number and digest.
 func (j *job) same() bool {
 	p := j.prior.Tables[0]
@@ -52,6 +64,15 @@ func (j *job) same() bool {
 func (m *Machine) factsKnown(f Facts) {
 	j := m.job
 	j.facts = f
+	if j.set.Len() == 0 {
+		if f.Attempts.Known && f.Attempts.NoneCut {
+			m.acknowledgedAll()
+			return
+		}
+		m.halt(m.undecidable(0, 0)+"; its records are no longer in the log",
+			"recompute these views for the range named, then run `sink offsets resolve` for this partition")
+		return
+	}
 	if j.prior == nil {
 		m.unlisted(f)
 		return
