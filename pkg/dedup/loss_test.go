@@ -253,6 +253,26 @@ func TestAStaleSinkCannotFlipTheTableBack(t *testing.T) {
 	}
 }
 
+// A sink that starts after the table was created anew takes the domain over
+// when ClickHouse still says so after the marker was seen, and not otherwise.
+func TestOpenAdoptsOnlyWhatClickHouseConfirms(t *testing.T) {
+	srv := startRedis(t)
+	openAt(t, srv.Addr, nil)
+	d := testDomain
+	d.TableUUID = [16]byte{2}
+	hooks := quietHooks()
+	hooks.TableUUID = func(context.Context) ([16]byte, error) { return [16]byte{3}, nil }
+	var swapped *Swapped
+	if _, err := Open(t.Context(), Config{Addresses: []string{srv.Addr}}, d, hooks, Events{}); !errors.As(err, &swapped) {
+		t.Fatalf("swapped again while the sink started: %v", err)
+	}
+	hooks.TableUUID = func(context.Context) ([16]byte, error) { return [16]byte{2}, nil }
+	s, err := Open(t.Context(), Config{Addresses: []string{srv.Addr}}, d, hooks, Events{})
+	must(t, err)
+	defer func() { _ = s.Close() }()
+	opened(t, s)
+}
+
 func TestAnotherKeyDefinitionIsRefused(t *testing.T) {
 	srv := startRedis(t)
 	openAt(t, srv.Addr, nil)

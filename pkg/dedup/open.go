@@ -62,15 +62,26 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, h *head
 
 // greet makes any guarded call: it raises the epoch of a new domain, so that
 // its quarantine runs while the sink gets ready, and refuses another route. A
-// swapped table is no error yet: the first claim tells.
+// marker that names another table is adopted where ClickHouse confirms ours
+// after that was seen; else the first claim tells.
 func (s *Store) greet(ctx context.Context) error {
 	_, list := s.everyGroup(opAcked, "")
 	err := s.run(ctx, list)
 	var swapped *Swapped
-	if errors.As(err, &swapped) {
-		return nil
+	if !errors.As(err, &swapped) || s.hooks.TableUUID == nil {
+		if swapped != nil {
+			return nil
+		}
+		return err
 	}
-	return err
+	table, err := s.hooks.TableUUID(ctx)
+	if err != nil {
+		return fmt.Errorf("read the UUID of %s.%s: %w", s.domain.Database, s.domain.Table, err)
+	}
+	if table != s.domain.TableUUID {
+		return &Swapped{Marker: swapped.Marker, Ours: s.domain.TableUUID}
+	}
+	return s.Adopt(ctx, table)
 }
 
 // Expect tells how many keys a slot of the domain is expected to hold: an hour

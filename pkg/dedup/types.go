@@ -52,6 +52,10 @@ type Hooks struct {
 	// Quiet tells whether no statement of a sink into this table that started
 	// longer ago than `since` still runs on any replica, and else why not.
 	Quiet func(ctx context.Context, since time.Duration) (quiet bool, why string, err error)
+	// TableUUID reads the table's UUID from ClickHouse now. Open asks it when the
+	// marker names another table, and adopts the domain's when it is confirmed.
+	// nil: the caller does that by Adopt.
+	TableUUID func(ctx context.Context) ([16]byte, error)
 	// TableEmpty tells that there is nothing to verify against.
 	TableEmpty func(ctx context.Context) (bool, error)
 }
