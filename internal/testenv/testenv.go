@@ -28,11 +28,14 @@ const (
 	setupHint     = "run `make setup` first"
 )
 
-// Main runs the tests and then stops the shared servers. Call it from TestMain.
-func Main(m *testing.M) {
+// Main runs the tests and then stops the shared servers. Call it from TestMain. What the package itself leaves behind it clears away in last.
+func Main(m *testing.M, last ...func()) {
 	shared.enabled = true
 	code := m.Run()
 	shared.stopAll()
+	for _, f := range last {
+		f()
+	}
 	os.Exit(code)
 }
 

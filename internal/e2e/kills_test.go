@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/oncesink/oncesink/pkg/pipeline"
+)
+
+// aim says at which moment a life is killed. A kill hits every partition wherever it stands; the aim sees to it that none of the moments is rare.
+type aim struct {
+	at     string
+	step   pipeline.Step // kill when some partition takes it
+	behind time.Duration // at most so long behind the step
+}
+
+var aims = []aim{
+	{at: "claimed", step: pipeline.StepClaimed},
+	{at: "intent committed", step: pipeline.StepIntent},
+	{at: "insert in flight", step: pipeline.StepInserting, behind: 3 * time.Millisecond},
+	{at: "view being pushed", step: pipeline.StepInserting, behind: 2 * slowView},
+	{at: "acknowledged", step: pipeline.StepWritten},
+	{at: "published", step: pipeline.StepPublished},
+	{at: "any moment"},
+}
+
+const slowView = 60 * time.Millisecond
+
+// The bounds change from life to life, so that what a killed life sent in one batch would go in others if its successor did not know of it.
+var bounds = []settings{
+	{rows: 1500, age: 150 * time.Millisecond}, {rows: 300, age: 50 * time.Millisecond}, {rows: 6000, age: 400 * time.Millisecond},
+	{rows: 700, age: 100 * time.Millisecond}, {rows: 20_000, age: 250 * time.Millisecond},
+}
+
+func TestKillsAtEveryStepLoseAndDoubleNothing(t *testing.T) {
+	kills, records := size(t, "ONCESINK_E2E_KILLS", 15), size(t, "ONCESINK_E2E_RECORDS", 150_000)
+	seed := rand.Uint64()
+	t.Logf("%d kills, %d records, seed %d", kills, records, seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(t, sharedStack(t), design{partitions: 8, report: true, slow: slowView})
+	f := w.produce(records, seed)
+	samples := w.watch(f)
+	defer samples()
+
+	var all []crash
+	for n := range kills {
+		f.allow(records / kills * (n + 1))
+		all = append(all, w.killOnce(rng, aims[n%len(aims)], bounds[n%len(bounds)]))
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	truth := f.all()
+	w.mustDrain(settings{rows: 4000})
+	t.Logf("%d samples during the run", samples())
+	w.verify(truth)
+
+	h := w.judge(all)
+	t.Logf("what the kills hit:\n%s", h)
+	h.wantEach(t, kills)
+}
+
+func TestKillWithoutStaticMembershipIsMissedAndReplaced(t *testing.T) {
+	w := newWorld(t, sharedStack(t), design{partitions: 4, report: true})
+	f := w.produce(20_000, 6)
+	rng := rand.New(rand.NewPCG(6, 1))
+	for n := range 2 {
+		f.allow(10_000 * (n + 1))
+		w.killOnce(rng, aim{step: pipeline.StepInserting, behind: time.Millisecond}, settings{rows: 500, member: "-"})
+	}
+	truth := f.all()
+	w.mustDrain(settings{member: "-"})
+	w.verify(truth)
+}
+
+// killPatience bounds a life whose moment doesn't come, for example because everything is settled.
+const killPatience = 30 * time.Second
+
+// killOnce lives one life of the sink and ends it with kill -9.
+func (w *world) killOnce(rng *rand.Rand, a aim, c settings) crash {
+	w.t.Helper()
+	p := w.start(c)
+	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
+	defer cancel()
+	step := a.step
+	if step == "" {
+		step = pipeline.StepClaimed
+		a.behind = time.Second
+	}
+	err := p.trace.awaitStep(ctx, step, 1+rng.IntN(8))
+	if !p.running() {
+		w.t.Fatalf("the sink ended by itself with %d (%v):\n%s", p.code, err, p.said(20))
+	}
+	if a.behind > 0 {
+		time.Sleep(time.Duration(rng.Int64N(int64(a.behind))))
+	}
+	at := p.kill()
+	last := p.trace.last()
+	c2 := crash{aim: a.at, at: at, last: last, queued: map[int32]bool{}}
+	for partition, o := range w.offsets() {
+		c2.queued[partition] = o.end > o.committed
+	}
+	return c2
+}
+
+// crash is one kill and where it met each partition.
+type crash struct {
+	aim    string
+	at     time.Time
+	last   map[int32]pipeline.Step
+	queued map[int32]bool // records were waiting
+}
+
+func (c crash) String() string { return fmt.Sprintf("%s: %v", c.aim, c.last) }

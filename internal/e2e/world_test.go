@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncesink/oncesink/bench/load"
+	"github.com/oncesink/oncesink/internal/testenv"
+)
+
+// world is a topic, a table with its views and a consumer group, of one test.
+type world struct {
+	t                            testing.TB
+	s                            *stack
+	topic, group, letters, table string
+	partitions                   int
+	views                        []string // their target tables
+	kafka                        *kgo.Client
+	dir                          string
+	lives                        int
+}
+
+// design says what a world has.
+type design struct {
+	partitions int
+	window     int           // of the table and each view's target, in blocks; 0: 1000
+	report     bool          // a report by tenant and day
+	slow       time.Duration // > 0: another report, whose view takes this long for each insert
+}
+
+func newWorld(t testing.TB, s *stack, d design) *world {
+	t.Helper()
+	name := testenv.Name(t, "e2e")
+	w := &world{
+		t: t, s: s, topic: name, group: name + "_group", letters: name + ".dlq", table: name, partitions: d.partitions, dir: t.TempDir(),
+	}
+	if d.window == 0 {
+		d.window = 1000
+	}
+	s.sql(t, "%s", load.Table(w.table, d.window))
+	if d.report {
+		w.views = append(w.views, name+"_report")
+		for _, statement := range load.Report(w.table, name+"_report", d.window) {
+			s.sql(t, "%s", statement)
+		}
+	}
+	if d.slow > 0 {
+		w.views = append(w.views, name+"_slow")
+		s.sql(t, `CREATE TABLE %s_slow (tenant LowCardinality(String), amount Decimal(38, 4), qty UInt64, events UInt64)
+ENGINE = SummingMergeTree ORDER BY tenant SETTINGS non_replicated_deduplication_window = %d`, name, d.window)
+		s.sql(t, `CREATE MATERIALIZED VIEW %[1]s_slow_mv TO %[1]s_slow AS
+SELECT tenant, sum(amount) AS amount, sum(qty) AS qty, count() AS events FROM %[1]s WHERE sleep(%[2]g) = 0 GROUP BY tenant`, name, d.slow.Seconds())
+	}
+	cl, err := kgo.NewClient(load.ProducerOptions(s.kafka)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	w.kafka = cl
+	if err := load.CreateTopic(t.Context(), cl, w.topic, d.partitions); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// settings is what a life of the sink may have different from the one before.
+type settings struct {
+	rows          int           // max_rows; 0: 2,000
+	age           time.Duration // max_age; 0: 200 ms
+	clickhouse    string        // "": the engine itself
+	insertTimeout time.Duration // 0: 10 s
+	member        string        // instance_id; "": "e2e". "-": none, a killed member is missed after its session only
+}
+
+// config writes a sink.yaml and returns its path.
+func (w *world) config(c settings) string {
+	w.t.Helper()
+	if c.rows == 0 {
+		c.rows = 2000
+	}
+	if c.age == 0 {
+		c.age = 200 * time.Millisecond
+	}
+	if c.clickhouse == "" {
+		c.clickhouse = w.s.engine
+	}
+	if c.insertTimeout == 0 {
+		c.insertTimeout = 10 * time.Second
+	}
+	instance := "instance_id: e2e, "
+	switch c.member {
+	case "":
+	case "-":
+		instance = ""
+	default:
+		instance = "instance_id: " + c.member + ", "
+	}
+	text := fmt.Sprintf(`kafka: {brokers: [%q], group: %s, %ssession_timeout: 6s}
+clickhouse: {addresses: [%q], database: %s, insert_deadline: 1s, insert_timeout: %s}
+redis: {addresses: [%q]}
+routes:
+  - topics: [%s]
+    table: %s
+    key: [settle_ms, id, rev]
+    event_time: settle_ms
+    ignore: [create_time]
+    dead_letter: %s
+batch: {max_rows: %d, max_age: %s, max_inserts_per_second: 100}
+http: {listen: ""}
+log: {format: text}
+`, w.s.kafka, w.group, instance, c.clickhouse, w.s.database, c.insertTimeout, w.s.redis, w.topic, w.table, w.letters, c.rows, c.age)
+	path := filepath.Join(w.dir, fmt.Sprintf("sink-%d.yaml", w.lives))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// foreign has another writer put n blocks of its own into the table: what a deduplication window of fewer blocks remembers is gone then.
+func (w *world) foreign(n int) {
+	w.t.Helper()
+	for range n {
+		w.s.sql(w.t, "INSERT INTO %s SELECT 0, 'foreign-' || toString(generateUUIDv4()), 0, 'foreign', 1, 1, 'EUR', now64(3)", w.table)
+	}
+}
