@@ -45,11 +45,12 @@ func (w *world) forgot(key int) bool {
 // owed: the table has the row, but a view hasn't, and the record that brought
 // it is not committed past yet: its partition still has to complete the view,
 // or stops. A duplicate elsewhere that read the key in the table goes on. An
-// operator who skips a record leaves its views to himself.
+// operator who skips a record leaves its views to himself; so does one who drops
+// an intent by a reset when the store has lost the claims behind it as well.
 func (w *world) owed(key int) bool {
 	for _, r := range w.house.table.rows[key] {
 		for _, g := range w.kafka.groups {
-			if c := g.parts[r.part]; g.name == r.group && (r.offset >= c.offset || c.skipped[r.offset]) {
+			if c := g.parts[r.part]; g.name == r.group && (r.offset >= c.offset || c.skipped[r.offset] || c.dropped[r.offset] && w.forgot(key)) {
 				return true
 			}
 		}

@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/oncesink/oncesink/pkg/offsets"
+
 // fault is something that goes wrong.
 type fault int
 
@@ -321,6 +323,13 @@ func (w *world) reset(g *group, f fault) bool {
 	w.kafka.rebalance(g)
 	for o := c.offset; o < to; o++ {
 		c.skipped[o] = true
+	}
+	if in, err := offsets.Decode(c.meta); err == nil && in != nil {
+		for _, e := range in.Entries {
+			for o := e.Range.First; o <= e.Range.Last; o++ {
+				c.dropped[o] = true
+			}
+		}
 	}
 	c.offset, c.meta = to, ""
 	w.after(w.rng.Int64N(2*deadline), &task{run: func() {

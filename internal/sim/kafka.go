@@ -33,6 +33,7 @@ type committed struct {
 	meta    string
 	owner   *process
 	skipped map[int64]bool // by an operator's reset: never this group's to bring
+	dropped map[int64]bool // listed by an intent that an operator's reset dropped
 }
 
 // group is a consumer group. Commits are fenced by member and generation, not
@@ -113,7 +114,7 @@ func (w *world) newKafka() *kafka {
 	for _, n := range names {
 		g := &group{name: n}
 		for range w.p.Partitions {
-			g.parts = append(g.parts, &committed{offset: -1, skipped: map[int64]bool{}})
+			g.parts = append(g.parts, &committed{offset: -1, skipped: map[int64]bool{}, dropped: map[int64]bool{}})
 		}
 		k.groups = append(k.groups, g)
 	}
