@@ -47,8 +47,8 @@ type request struct {
 	onBlock func(rows int) error
 	// header is called with the columns that the server expects, before the input leaves.
 	header func(proto.ColInfoInput) error
-	// summary, when set, takes the profile of the statement.
-	onProgress func(proto.Progress)
+	// probing: what is written is thrown away, so a connection that is alive after the refusal may go on.
+	probing bool
 }
 
 // stage tells how far an exchange came. It decides what a failure means.
@@ -97,7 +97,8 @@ func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
 		case proto.ServerCodeException:
 			err := c.exception()
 			var ex *Exception
-			finished = errors.As(err, &ex) && !st.sent // after a failed insert the connection is not trusted again
+			// After a failed insert the connection isn't trusted again.
+			finished = errors.As(err, &ex) && (!st.sent || q.probing)
 			return st, err
 		case proto.ServerCodeData:
 			if q.input != nil && !st.sent {
@@ -110,7 +111,7 @@ func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
 				return st, err
 			}
 		default:
-			if err := c.skip(packet, q); err != nil {
+			if err := c.skip(packet); err != nil {
 				return st, err
 			}
 		}
@@ -141,7 +142,7 @@ func (c *conn) orException(writeErr error, st *stage, finished *bool) error {
 		if packet := proto.ServerCode(code); packet == proto.ServerCodeException {
 			*finished = false
 			return c.exception()
-		} else if err := c.skip(packet, &request{}); err != nil {
+		} else if err := c.skip(packet); err != nil {
 			return writeErr
 		}
 	}
@@ -301,17 +302,11 @@ func (c *conn) decodeBlock(result proto.Result, compressible bool) (rows int, er
 }
 
 // skip reads packets that accompany a result.
-func (c *conn) skip(packet proto.ServerCode, q *request) error {
+func (c *conn) skip(packet proto.ServerCode) error {
 	switch packet {
 	case proto.ServerCodeProgress:
 		var p proto.Progress
-		if err := p.DecodeAware(c.reader, c.version); err != nil {
-			return err
-		}
-		if q.onProgress != nil {
-			q.onProgress(p)
-		}
-		return nil
+		return p.DecodeAware(c.reader, c.version)
 	case proto.ServerCodeProfile:
 		return (&proto.Profile{}).DecodeAware(c.reader, c.version)
 	case proto.ServerCodeTableColumns:

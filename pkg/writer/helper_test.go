@@ -79,7 +79,7 @@ func rows(t testing.TB, s *Server, body string) []string {
 	var lines []string
 	err := s.do(t.Context(), s.replicas[0], &request{
 		body:   "SELECT formatRowNoNewline('TSV', *) AS line FROM (" + body + ")",
-		result: proto.Results{{Name: "line", Data: &out}},
+		result: proto.Results{{Name: "line", Data: &out}}, settings: pinnedForReads,
 		onBlock: func(n int) error {
 			for i := range n {
 				lines = append(lines, out.Row(i))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -24,7 +25,9 @@ const scratchTable = "oncesink_isolate"
 func (s *Server) Isolate(ctx context.Context, t *Table, in proto.Input, rows int, take func(lo, hi int) proto.Input) (bad []BadRow, err error) {
 	err = s.onAny(ctx, func(r *replicaState) error {
 		bad = nil
-		return s.probe(ctx, r, t, in, 0, rows, take, &bad)
+		p := prober{s: s, r: r, t: t, take: take}
+		defer p.close()
+		return p.probe(ctx, in, 0, rows, &bad)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for the rows that %s refuses: %w", t, err)
@@ -32,12 +35,30 @@ func (s *Server) Isolate(ctx context.Context, t *Table, in proto.Input, rows int
 	return bad, nil
 }
 
-// probe halves a refused range until single rows are left. in is the range when it is at hand; otherwise take is asked.
-func (s *Server) probe(ctx context.Context, r *replicaState, t *Table, in proto.Input, lo, hi int, take func(lo, hi int) proto.Input, bad *[]BadRow) error {
-	if in == nil {
-		in = take(lo, hi)
+// prober keeps the session with the temporary table from one probe to the next.
+type prober struct {
+	s    *Server
+	r    *replicaState
+	t    *Table
+	take func(lo, hi int) proto.Input
+
+	do  doer
+	end func()
+}
+
+func (p *prober) close() {
+	if p.end != nil {
+		p.end()
+		p.do, p.end = nil, nil
 	}
-	refused, err := s.try(ctx, r, t, in)
+}
+
+// probe halves a refused range until single rows are left. in is the range when it is at hand; otherwise take is asked.
+func (p *prober) probe(ctx context.Context, in proto.Input, lo, hi int, bad *[]BadRow) error {
+	if in == nil {
+		in = p.take(lo, hi)
+	}
+	refused, err := p.try(ctx, in)
 	if err != nil || refused == nil {
 		return err
 	}
@@ -46,54 +67,62 @@ func (s *Server) probe(ctx context.Context, r *replicaState, t *Table, in proto.
 		return nil
 	}
 	middle := lo + (hi-lo)/2
-	if err := s.probe(ctx, r, t, nil, lo, middle, take, bad); err != nil {
+	if err := p.probe(ctx, nil, lo, middle, bad); err != nil {
 		return err
 	}
-	return s.probe(ctx, r, t, nil, middle, hi, take, bad)
+	return p.probe(ctx, nil, middle, hi, bad)
 }
 
-// try inserts rows into a temporary table. refused is set when it is the rows that the server doesn't take.
-func (s *Server) try(ctx context.Context, r *replicaState, t *Table, in proto.Input) (refused *Exception, err error) {
-	names, structure, err := structureOf(t, in)
+// try inserts rows into the temporary table. refused is set when it is the rows that the server doesn't take.
+func (p *prober) try(ctx context.Context, in proto.Input) (refused *Exception, err error) {
+	names, structure, err := structureOf(p.t, in)
 	if err != nil {
 		return nil, &inputError{err}
 	}
-	err = s.session(ctx, r, false, func(do doer) error {
-		if err := s.createScratch(ctx, do, t); err != nil {
-			return err
+	if p.do == nil {
+		if p.do, p.end, err = p.s.openSession(ctx, p.r); err != nil {
+			return nil, err
 		}
-		st, err := do(ctx, &request{
-			body: fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
-			settings: []proto.Setting{
-				{Key: "async_insert", Value: "0", Important: true}, {Key: "max_partitions_per_insert_block", Value: "0"}, {Key: "limit", Value: "0"}, {Key: "offset", Value: "0"},
-			},
-			input: in,
-		})
-		var ex *Exception
-		if errors.As(err, &ex) && st.sent && causeOf(ex.Code, ex.Message, true) == Data {
-			refused = ex
-			return nil
+		if err := p.s.createScratch(ctx, p.do, p.t); err != nil {
+			return nil, err
 		}
-		return err
+	}
+	st, err := p.do(ctx, &request{
+		body: fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
+		settings: []proto.Setting{
+			{Key: "async_insert", Value: "0", Important: true}, {Key: "limit", Value: "0"}, {Key: "offset", Value: "0"},
+		},
+		input: in, probing: true,
 	})
-	return refused, err
+	var ex *Exception
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &ex) && st.sent && causeOf(ex.Code, ex.Message, true) == Data:
+		if ended := p.do.run(ctx, "SELECT 1"); ended != nil {
+			p.close()
+		}
+		return ex, nil
+	}
+	return nil, err
 }
 
 // createScratch makes a temporary table like t in the session.
 func (s *Server) createScratch(ctx context.Context, do doer, t *Table) error {
-	order := "tuple()"
-	if t.SortingKey != "" {
-		order = "(" + t.SortingKey + ")"
-	}
-	partition := ""
+	// The partition key stands in ORDER BY: its expressions are tried all the same, and a probe writes one part, not one a partition.
+	keys := splitExpressions(t.SortingKey)
 	if t.partitioned() {
-		partition = " PARTITION BY " + t.PartitionKey
+		for _, k := range splitExpressions(withoutParentheses(t.PartitionKey)) {
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
 	}
 	like := fmt.Sprintf("CREATE TEMPORARY TABLE %s AS %s ENGINE = ", scratchTable, t.quoted())
-	err := do.run(ctx, like+"MergeTree"+partition+" ORDER BY "+order+" SETTINGS allow_nullable_key = 1")
+	err := do.run(ctx, like+"MergeTree PARTITION BY tuple() ORDER BY ("+strings.Join(keys, ", ")+") SETTINGS allow_nullable_key = 1")
 	var ex *Exception
 	if errors.As(err, &ex) {
-		err = do.run(ctx, like+"Memory") // older servers, or only that is granted: keys and indexes aren't tried then
+		err = do.run(ctx, like+"Memory") // an older server, or only that is granted: keys and indexes aren't tried then
 	}
 	if errors.As(err, &ex) && ex.Code == 497 {
 		err = fmt.Errorf("%w: GRANT CREATE ARBITRARY TEMPORARY TABLE ON *.* TO %s", err, quoteName(s.cfg.Username))

@@ -109,7 +109,7 @@ func (s *Server) printFormatted(ctx context.Context, r *replicaState, statement 
 	printed := false
 	err := s.do(ctx, r, &request{
 		body:     "SELECT formatRowNoNewline(" + quoteText(string(format)) + ", *) FROM (" + statement + "\n)",
-		settings: pinnedForSelects, result: namedByServer(proto.Results{{Data: &line}}),
+		settings: pinnedForReads, result: namedByServer(proto.Results{{Data: &line}}),
 		onBlock: func(rows int) error {
 			printed = true
 			for i := range rows {

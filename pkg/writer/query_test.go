@@ -24,6 +24,7 @@ func TestQueryPrintsStatementsOfAnyKind(t *testing.T) {
 		{"(SELECT 1) UNION ALL (SELECT 1)", TSV, "1\n1\n"},
 		{"SELECT number FROM numbers(3) ORDER BY number DESC", TSV, "2\n1\n0\n"},
 		{"SELECT 1 WHERE 0", TSV, ""},
+		{"SELECT b FROM " + n + " WHERE a = 1", JSONLines, "{\"b\":\"x\\ty\"}\n"},
 		{"EXISTS TABLE " + n, TSV, "1\n"},
 		{"SHOW TABLES LIKE '" + n + "'", JSONLines, "{\"name\":\"" + n + "\"}\n"},
 		{"DESCRIBE TABLE (SELECT 1 AS a)", TSV, "a\tUInt8\t\t\t\t\t\n"},

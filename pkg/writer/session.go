@@ -16,38 +16,59 @@ func (s *Server) on(r *replicaState) doer {
 	return func(ctx context.Context, q *request) (stage, error) { return s.run(ctx, r, q) }
 }
 
-// session calls f with a connection of its own that is known to be alive. keep: the connection may serve others afterwards; otherwise it is closed, and temporary
-// tables with it.
+// session calls f with a connection of its own. keep: the connection may serve others afterwards; otherwise it is closed, and temporary tables with it.
 func (s *Server) session(ctx context.Context, r *replicaState, keep bool, f func(doer) error) error {
+	c, err := s.alive(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = f(c.doer())
+	c.broken = c.broken || !keep
+	s.release(r, c, nil)
+	return err
+}
+
+// openSession is a session that ends when its second result is called. Its connection serves nobody else.
+func (s *Server) openSession(ctx context.Context, r *replicaState) (doer, func(), error) {
+	c, err := s.alive(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.doer(), func() {
+		c.broken = true
+		s.release(r, c, nil)
+	}, nil
+}
+
+// alive takes a connection that has given a sign of life.
+func (s *Server) alive(ctx context.Context, r *replicaState) (*conn, error) {
 	for {
 		c, err := s.connect(ctx, r)
-		if err != nil {
-			return err
+		if err != nil || !c.reused {
+			return c, err
 		}
-		if c.reused {
-			if err := c.ping(ctx); err != nil {
-				c.broken = true
-				s.release(r, c, nil)
-				if ctx.Err() != nil {
-					return fmt.Errorf("clickhouse %s: %w", r.addr, err)
-				}
-				continue
-			}
+		if err = c.ping(ctx); err == nil {
+			return c, nil
 		}
-		err = f(func(ctx context.Context, q *request) (stage, error) {
-			if c.broken {
-				return stage{}, fmt.Errorf("clickhouse %s: the session has ended", r.addr)
-			}
-			st, err := c.exchange(ctx, q)
-			var ex *Exception
-			if err != nil && !errors.As(err, &ex) {
-				err = fmt.Errorf("clickhouse %s: %w", r.addr, err)
-			}
-			return st, err
-		})
-		c.broken = c.broken || !keep
+		c.broken = true
 		s.release(r, c, nil)
-		return err
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("clickhouse %s: %w", r.addr, err)
+		}
+	}
+}
+
+func (c *conn) doer() doer {
+	return func(ctx context.Context, q *request) (stage, error) {
+		if c.broken {
+			return stage{}, fmt.Errorf("clickhouse %s: the session has ended", c.addr)
+		}
+		st, err := c.exchange(ctx, q)
+		var ex *Exception
+		if err != nil && !errors.As(err, &ex) {
+			err = fmt.Errorf("clickhouse %s: %w", c.addr, err)
+		}
+		return st, err
 	}
 }
 
