@@ -237,6 +237,9 @@ func (k *kafka) commit(g *group, l lease, part int, offset int64, meta string, w
 	}
 	c := g.parts[part]
 	k.w.logf("broker: %s P%d committed %d -> %d by %s %s", g.name, part, c.offset, offset, who, intentText(meta))
+	if offset > c.offset {
+		k.w.moved++
+	}
 	c.offset, c.meta = offset, meta
 	k.w.checkCommit(g, part)
 	return true

@@ -241,6 +241,9 @@ func (wk *worker) perform(e pipeline.Effect) {
 		wk.request("DeadLetter", nil, func() (pipeline.Event, answer) {
 			for _, l := range e.Letters {
 				o := l.Row.Batch.Records[l.Row.Index].Offset
+				if !w.letters[place{wk.part, o}] {
+					w.moved++
+				}
 				w.letters[place{wk.part, o}] = true
 				w.logf("dead-letter topic has P%d@%d (%s)", wk.part, o, l.Class)
 			}

@@ -58,6 +58,7 @@ type world struct {
 	budget [faults]int
 	calm   bool
 	nonces uint32
+	moved  int // counts what was settled
 
 	letters map[place]bool
 	seen    Coverage
@@ -155,8 +156,11 @@ func (w *world) play() {
 		}
 	}
 	w.calmDown()
-	end := w.step + 8_000
+	end, moved := w.step+patience, w.moved
 	for ; w.step < end; w.step++ {
+		if w.moved != moved {
+			end, moved = w.step+patience, w.moved
+		}
 		if !w.turn() && w.done() {
 			w.finalChecks()
 			return
@@ -168,6 +172,10 @@ func (w *world) play() {
 	}
 	w.stuck()
 }
+
+// patience is how many steps without a fault may pass without a record or an
+// offset that is settled.
+const patience = 8_000
 
 // turn does one step; false: nothing is left to do now.
 func (w *world) turn() bool {
