@@ -166,7 +166,7 @@ func (r *run) faultsAndAll(ctx context.Context) (*Account, error) {
 		Start: time.Now().Add(-time.Hour).Truncate(time.Millisecond),
 	}
 	truth := load.TruthOf(o)
-	if r.feed, err = openFeed(ctx, r.stack.Kafka.Addr, o); err != nil {
+	if r.feed, err = openFeed(ctx, r.stack.Kafka.Addr, len(r.acts), o); err != nil {
 		return nil, err
 	}
 	defer r.feed.close()
@@ -190,7 +190,7 @@ func (r *run) faultsAndAll(ctx context.Context) (*Account, error) {
 			}
 		})
 	}
-	background(&sending, ctx, func(ctx context.Context) error { return r.feed.produce(ctx, len(r.acts)) })
+	background(&sending, ctx, r.feed.produce)
 	background(&sending, ctx, r.resendByHand)
 	background(&looking, looked, r.watch)
 

@@ -95,7 +95,7 @@ type statement struct {
 	started time.Time
 }
 
-// statements are the sink's INSERTs into the table that brought rows, in the order of their start.
+// statements are the sink's INSERTs into the table that brought rows and were not refused for their deadline, in the order of their start.
 func (a *asker) statements(ctx context.Context) ([]statement, error) {
 	if err := a.client.Do(ctx, ch.Query{Body: "SYSTEM FLUSH LOGS"}); err != nil {
 		return nil, fmt.Errorf("clickhouse: flush the logs: %w", err)
@@ -107,7 +107,7 @@ func (a *asker) statements(ctx context.Context) ([]statement, error) {
 	)
 	err := a.client.Do(ctx, ch.Query{
 		Body: `SELECT query_id AS id, toInt64(read_rows) AS n, toUnixTimestamp64Micro(query_start_time_microseconds) AS t FROM system.query_log
-WHERE type != 'QueryStart' AND read_rows > 0 AND query_kind = 'Insert' AND startsWith(query_id, 'oncesink/' || (SELECT toString(uuid) FROM system.tables
+WHERE type != 'QueryStart' AND read_rows > 0 AND exception_code != 395 AND query_kind = 'Insert' AND startsWith(query_id, 'oncesink/' || (SELECT toString(uuid) FROM system.tables
 WHERE database = currentDatabase() AND name = '` + table + `') || '/') ORDER BY t`,
 		Result: proto.Results{{Name: "id", Data: &id}, {Name: "n", Data: &rows}, {Name: "t", Data: &started}},
 		OnResult: func(context.Context, proto.Block) error {

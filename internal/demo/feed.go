@@ -13,7 +13,8 @@ import (
 	"github.com/oncesink/oncesink/bench/load"
 )
 
-// feed produces the settlements, one share for each life of the sink, so that every fault finds records to be hit with.
+// feed produces the settlements, a share for each life of the sink, so that every fault finds records to hit. Lives that are killed get a small one, since
+// most of it is left to their successors; the last life gets the rest.
 type feed struct {
 	client *kgo.Client
 	admin  *kadm.Client
@@ -25,20 +26,24 @@ type feed struct {
 	latest    []load.Settlement // the newest ones, a ring
 	next      int
 	elsewhere int // duplicates that went to another partition
-	shares    int // released
+	lives     int // to come, and how many have begun
+	begun     int
 	done      bool
 
 	failed atomic.Pointer[error]
 }
 
-func openFeed(ctx context.Context, addr string, o load.Options) (*feed, error) {
+// latestMost bounds what is remembered of a big load.
+const latestMost = 500_000
+
+func openFeed(ctx context.Context, addr string, lives int, o load.Options) (*feed, error) {
 	client, err := kgo.NewClient(load.ProducerOptions(addr)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	f := &feed{client: client, admin: kadm.NewClient(client), rows: o.Rows, gen: load.New(o)}
+	f := &feed{client: client, admin: kadm.NewClient(client), rows: o.Rows, lives: lives, gen: load.New(o)}
 	f.changed.L = &f.mu
-	f.latest = make([]load.Settlement, 0, sliceOf(o.Rows))
+	f.latest = make([]load.Settlement, 0, min(o.Rows/3, latestMost))
 	if err := load.CreateTopic(ctx, client, topic, partitions); err != nil {
 		client.Close()
 		return nil, err
@@ -48,26 +53,31 @@ func openFeed(ctx context.Context, addr string, o load.Options) (*feed, error) {
 
 func (f *feed) close() { f.client.Close() }
 
-// release lets another share go.
+// release lets the share of the next life go.
 func (f *feed) release() {
 	f.mu.Lock()
-	f.shares++
+	f.begun++
 	f.mu.Unlock()
 	f.wake()
 }
 
-// shareTime is how long a share takes to be produced: long enough for several batches of each partition.
-const shareTime = 1200 * time.Millisecond
+const (
+	shareTime = time.Second // in which a share is produced: long enough for several batches of each partition
+	lastShare = 8           // shares of a killed life that the last one gets
+)
+
+// shareOf is what a killed life gets.
+func shareOf(rows, lives int) int { return rows / (lives - 1 + lastShare) }
 
 // produce sends everything, each share when it is released, and returns when all is acknowledged.
-func (f *feed) produce(ctx context.Context, shares int) error {
+func (f *feed) produce(ctx context.Context) error {
 	const slice = 20 * time.Millisecond
 	defer context.AfterFunc(ctx, f.wake)()
 	tick := time.NewTicker(slice)
 	defer tick.Stop()
-	most := max(f.rows*int(slice)/(shares*int(shareTime)), 1)
+	most := max(int(int64(shareOf(f.rows, f.lives))*int64(slice)/int64(shareTime)), 1)
 	for {
-		over := f.slice(ctx, most, shares)
+		over := f.slice(ctx, most)
 		switch {
 		case f.failed.Load() != nil || over:
 			err := f.flush(ctx)
@@ -86,19 +96,24 @@ func (f *feed) produce(ctx context.Context, shares int) error {
 }
 
 // slice sends at most that many records of the shares that are released, once there are any, and tells whether the load is over.
-func (f *feed) slice(ctx context.Context, most, shares int) (over bool) {
+func (f *feed) slice(ctx context.Context, most int) (over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for ctx.Err() == nil && f.gen.Made() >= f.released(shares) && f.gen.Made() < f.rows {
+	for ctx.Err() == nil && f.gen.Made() >= f.released() && f.gen.Made() < f.rows {
 		f.changed.Wait()
 	}
-	for i := 0; i < most && ctx.Err() == nil && f.gen.Made() < f.released(shares); i++ {
+	for i := 0; i < most && ctx.Err() == nil && f.gen.Made() < f.released(); i++ {
 		f.one(ctx)
 	}
 	return f.gen.Made() >= f.rows
 }
 
-func (f *feed) released(shares int) int { return f.rows * min(f.shares, shares) / shares }
+func (f *feed) released() int {
+	if f.begun >= f.lives {
+		return f.rows
+	}
+	return f.begun * shareOf(f.rows, f.lives)
+}
 
 func (f *feed) wake() {
 	f.mu.Lock()

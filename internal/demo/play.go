@@ -35,20 +35,21 @@ func (k kill) String() string {
 	return ""
 }
 
-// play is the order of the lives. Bounds change from one to the next, so that what a killed life sent in one batch would be sent in others by the next
-// one if it didn't know. They follow the load: rows is what one life gets for each partition.
+// play is the order of the lives. Bounds change from one to the next, so that what a killed life sent in one batch would be sent in others by the next one
+// if it didn't know. They follow the load, as long as a batch is quick to insert. They don't shrink by much at once: rows that a killed life had claimed
+// and not listed cost each batch of the next one a wait for the deadline.
 func play(rows int) []act {
 	const lives = 7
-	share := rows / partitions / lives
-	of := func(percent int) int { return max(share*percent/100, 10) }
+	share := min(shareOf(rows, lives)/partitions, 4000)
+	of := func(percent int) int { return share * percent / 100 }
 	return []act{
-		{"kill -9 in mid-insert", bounds{of(60), 300 * time.Millisecond}, 0, kill{at: pipeline.StepInserting}},
-		{"acknowledgements are cut, then kill -9 behind a claim", bounds{of(10), 150 * time.Millisecond}, 3, kill{at: pipeline.StepClaimed}},
-		{"kill -9 while an acknowledgement is on its way", bounds{of(200), 500 * time.Millisecond}, 0, kill{held: true}},
-		{"kill -9 in mid-insert", bounds{of(7), 150 * time.Millisecond}, 0, kill{at: pipeline.StepInserting, after: 5 * time.Millisecond}},
+		{"kill -9 in mid-insert", bounds{of(50), 300 * time.Millisecond}, 0, kill{at: pipeline.StepInserting}},
+		{"acknowledgements are cut, then kill -9 behind a claim", bounds{of(35), 200 * time.Millisecond}, 3, kill{at: pipeline.StepClaimed}},
+		{"kill -9 while an acknowledgement is on its way", bounds{of(80), 500 * time.Millisecond}, 0, kill{held: true}},
+		{"kill -9 in mid-insert", bounds{of(55), 200 * time.Millisecond}, 0, kill{at: pipeline.StepInserting, after: 5 * time.Millisecond}},
 		{"acknowledgements are cut, then kill -9 while one is on its way", bounds{of(100), 300 * time.Millisecond}, 2, kill{held: true}},
-		{"kill -9 before an insert is committed", bounds{of(20), 150 * time.Millisecond}, 0, kill{at: pipeline.StepWritten}},
-		{"acknowledgements are cut", bounds{of(300), 400 * time.Millisecond}, 2, kill{}},
+		{"kill -9 before an insert is committed", bounds{of(65), 200 * time.Millisecond}, 0, kill{at: pipeline.StepWritten}},
+		{"acknowledgements are cut", bounds{of(120), 400 * time.Millisecond}, 2, kill{}},
 	}
 }
 
@@ -81,9 +82,6 @@ func (r *run) perform(ctx context.Context) error {
 	return nil
 }
 
-// actPatience bounds an act: a fault that finds nothing to hit is given up.
-const actPatience = 30 * time.Second
-
 // live is one life, up to its kill or until everything is committed.
 func (r *run) live(ctx context.Context, l *life, a act) error {
 	if a.kill == (kill{}) {
@@ -93,8 +91,6 @@ func (r *run) live(ctx context.Context, l *life, a act) error {
 		}
 		return r.awaitCommitted(ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, actPatience, errors.New("there was no insert for the fault to hit"))
-	defer cancel()
 	if a.cuts > 0 {
 		if err := r.cut(ctx, l, a.cuts); err != nil {
 			return err
@@ -103,8 +99,15 @@ func (r *run) live(ctx context.Context, l *life, a act) error {
 	return r.killAt(ctx, l, a.kill)
 }
 
+// patient bounds the wait of one fault for something to hit.
+func (r *run) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, r.o.Stall, fmt.Errorf("in %s there was no insert for the fault to hit", r.o.Stall))
+}
+
 // cut loses the acknowledgements of n inserts and waits until the sink has got over it.
 func (r *run) cut(ctx context.Context, l *life, n int) error {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
 	rule := r.proxy.Add(faultproxy.ClickHouseInsert(faultproxy.RuleOptions{Fault: faultproxy.CutReply, Marker: insertMarker, Limit: n}))
 	defer r.countCuts(rule)
 	if err := rule.Await(ctx, func(a faultproxy.Account) bool { return a.Faults >= n }); err != nil {
@@ -124,6 +127,8 @@ func (r *run) countCuts(rule *faultproxy.Rule) {
 
 // killAt kills the process at its moment.
 func (r *run) killAt(ctx context.Context, l *life, k kill) error {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
 	if k.held {
 		rule := r.proxy.Add(faultproxy.ClickHouseInsert(faultproxy.RuleOptions{Fault: faultproxy.HoldReply, Marker: insertMarker, Limit: 1}))
 		defer rule.Remove()

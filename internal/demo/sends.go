@@ -13,8 +13,8 @@ type Sends struct {
 	Rows       int64 `json:"rows"`
 }
 
-// sentAgain sorts the statements that overlap an earlier one of the same partition: in the same life of the sink an acknowledgement was lost, in a later
-// one it is the work of a restart. Lives begin at the given times.
+// sentAgain sorts the statements that overlap an earlier one of the same partition: when the latest of those is of the same life of the sink, its
+// acknowledgement was lost; when it is of an earlier life, the restart brought it on. Lives begin at the given times.
 func sentAgain(list []statement, lives []time.Time) (sameLife, laterLife Sends) {
 	type sent struct {
 		first, last int64
@@ -27,11 +27,10 @@ func sentAgain(list []statement, lives []time.Time) (sameLife, laterLife Sends) 
 			continue
 		}
 		life := sort.Search(len(lives), func(i int) bool { return lives[i].After(st.started) })
-		again, same := false, true
+		again, same := false, false
 		for _, b := range before[source] {
 			if b.first <= last && first <= b.last {
-				again = true
-				same = same && b.life == life
+				again, same = true, b.life == life
 			}
 		}
 		before[source] = append(before[source], sent{first, last, life})

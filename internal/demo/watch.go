@@ -15,7 +15,6 @@ type Seen struct {
 	Ahead   Totals `json:"ahead"` // the report beyond what was produced, or beyond the table's keys
 }
 
-// sampleEvery is the pause between two looks; a look at a big table takes longer than that, so it is a pause and not a beat.
 const (
 	sampleEvery = 200 * time.Millisecond
 	settleTime  = 100 * time.Millisecond
@@ -29,13 +28,15 @@ func (r *run) watch(ctx context.Context) error {
 	}
 	defer db.close()
 	for {
+		start := time.Now()
 		t, err := r.look(ctx, db)
 		if err != nil {
 			return err
 		}
 		r.bar.Set(t.Rows)
 		r.bar.Note(r.note())
-		if err := pause(ctx, sampleEvery); err != nil {
+		// Never more than half of the time: a look at a big table is work for the engine too.
+		if err := pause(ctx, max(sampleEvery, time.Since(start))); err != nil {
 			return err
 		}
 	}
@@ -91,9 +92,7 @@ const (
 	resendShare = 50 // one of so many records
 )
 
-func sliceOf(rows int) int { return rows / resendShare }
-
-// resendByHand sends the newest settlements again, some of them written already and some not: first to their own partitions, then to others.
+// resendByHand sends slices of settlements again that are written in part: first to their own partitions, then to others.
 func (r *run) resendByHand(ctx context.Context) error {
 	db, err := connect(ctx, r.stack.Engine.TCPAddr)
 	if err != nil {
@@ -101,7 +100,7 @@ func (r *run) resendByHand(ctx context.Context) error {
 	}
 	defer db.close()
 	for i := range resends {
-		if err := r.awaitMade(ctx, r.o.Rows*(2*i+1)/(2*resends)); err != nil {
+		if err := r.awaitMade(ctx, r.o.Rows*(3*i+2)/(4*resends)); err != nil {
 			return err
 		}
 		list, written, err := r.partlyWritten(ctx, db)
@@ -118,18 +117,28 @@ func (r *run) resendByHand(ctx context.Context) error {
 	return nil
 }
 
-// partlyWritten waits for a moment at which the newest settlements are in the table in part, and takes what there is when none comes.
-func (r *run) partlyWritten(ctx context.Context, db *asker) (list []load.Settlement, written int, err error) {
-	const patience = 5 * time.Second
-	for start := time.Now(); ; {
-		list = r.feed.newest()
-		if written, err = db.present(ctx, list); err != nil {
-			return nil, 0, err
+// partlyWritten seeks a slice of which the table has some settlements and not all. When the load is over and all of it is written, it is too late, and any
+// slice is taken.
+func (r *run) partlyWritten(ctx context.Context, db *asker) (slice []load.Settlement, written int, err error) {
+	size := r.o.Rows / resendShare
+	for {
+		over := r.feed.over()
+		latest := r.feed.newest()
+		missing := 0
+		for ; len(latest) >= size; latest = latest[:len(latest)-size] {
+			slice = latest[len(latest)-size:]
+			if written, err = db.present(ctx, slice); err != nil {
+				return nil, 0, err
+			}
+			if written > 0 && written < size {
+				return slice, written, nil
+			}
+			missing += size - written
 		}
-		if written > 0 && written < len(list) || time.Since(start) > patience {
-			return list, written, nil
+		if over && missing == 0 {
+			return slice, written, nil
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, 0, err
 		}
 	}
