@@ -112,7 +112,8 @@ func (s *Store) ownerOf(group int, e *entry) Owner {
 	s.mu.Lock()
 	name := s.state[group].names[e.id]
 	s.mu.Unlock()
-	return Owner{Owner: batcher.Owner{Group: name.group, Source: name.source, Offset: e.offset}, Nonce: e.nonce, Fingerprint: e.fp, Taken: e.taken}
+	return Owner{Owner: batcher.Owner{Group: name.group, Source: name.source, Offset: e.offset}, Nonce: e.nonce, Fingerprint: e.fp, Taken: e.taken,
+		Settled: e.nonce == doneNonce(s.head.Load().table)}
 }
 
 // answers copies what a call answered into the reply, in the caller's order.
@@ -124,7 +125,7 @@ func (s *Store) answers(c *call, r *Reply, nonce uint32) {
 		switch code {
 		case codeNew, codeNewAgain:
 			a.Verdict = New
-		case codeMine, codeMineOther:
+		case codeMine, codeMineMet:
 			a.Verdict = Mine
 		case codeDuplicate:
 			a.Verdict = Duplicate
@@ -141,6 +142,9 @@ func (s *Store) answers(c *call, r *Reply, nonce uint32) {
 			a.Owner = int32(len(r.Owners))
 			r.Owners = append(r.Owners, s.ownerOf(c.group, e))
 			a.Nonce = e.nonce
+			if code == codeMineMet && !r.Owners[a.Owner].Settled {
+				a.Nonce = nonce
+			}
 		}
 		r.Answers[c.rows[i].index] = a
 	}

@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 
@@ -83,8 +84,8 @@ type entry struct {
 	fp, nonce    uint32
 }
 
-// Codes of verdicts between client and store; see lua/claim.lua. Those from
-// codeMineOther on, and 2 to 5, come with the entry that was met.
+// Codes of verdicts between client and store; see lua/claim.lua. codeMineMet,
+// and 2 to 5, come with the entry that was met.
 const (
 	codeNew       = '0'
 	codeMine      = '1'
@@ -93,12 +94,18 @@ const (
 	codeConflict  = '4'
 	codeChanged   = '5'
 	codeAbsent    = '6'
-	codeMineOther = '7'
+	codeMineMet   = '7'
 	codeNewAgain  = '8'
 )
 
+// released tells an entry that a release left behind.
+func (e *entry) released() bool { return e.id == 0 }
+
+// doneNonce is the nonce of a claim whose row is in the table for good.
+func doneNonce(table [16]byte) uint32 { return binary.BigEndian.Uint32(table[:4]) | 1<<31 }
+
 func hasEntry(code byte) bool {
-	return code >= codeDuplicate && code <= codeChanged || code == codeMineOther
+	return code >= codeDuplicate && code <= codeChanged || code == codeMineMet
 }
 
 // call is one operation on one hash-tag group, and its answer.
@@ -112,6 +119,7 @@ type call struct {
 	nonce  uint32
 	first  int64
 	late   bool
+	done   bool // release: the row is in the table for good
 	rows   []row
 	wants  []want
 	owners []string

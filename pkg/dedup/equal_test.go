@@ -220,10 +220,16 @@ func (w *world) step(n int) {
 		}
 	case k < 76:
 		if old := w.past(); old != nil {
-			what := fmt.Sprintf("%d: release %+v", n, old.batch)
 			p = w.pairs[old.by]
-			items := old.batch.Items[:1]
-			w.same(what, p.redis.Release(ctx, old.redis.Ticket, old.batch.Source, items), p.memory.Release(ctx, old.memory.Ticket, old.batch.Source, items))
+			items := append([]Item(nil), old.batch.Items[:1+w.rnd.IntN(len(old.batch.Items))]...)
+			for i := range items {
+				items[i].Nonce = old.batch.Nonce
+			}
+			if w.rnd.IntN(2) == 0 {
+				w.same(fmt.Sprintf("%d: release %+v", n, items), p.redis.Release(ctx, old.redis.Ticket, old.batch.Source, items), p.memory.Release(ctx, old.memory.Ticket, old.batch.Source, items))
+			} else {
+				w.same(fmt.Sprintf("%d: settle %+v", n, items), p.redis.Settle(ctx, old.redis.Ticket, old.batch.Source, items), p.memory.Settle(ctx, old.memory.Ticket, old.batch.Source, items))
+			}
 		}
 	case k < 80:
 		at := int64(w.rnd.IntN(20))

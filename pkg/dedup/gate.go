@@ -79,9 +79,22 @@ func (s *Store) TakeOver(ctx context.Context, src batcher.Source, nonce uint32, 
 	})
 }
 
-// Release deletes claims of dead-lettered records by compare with their owner
-// (the item's record) and nonce. What another holds by now is left alone.
+// Release gives claims of dead-lettered records up, by compare with their owner
+// (the item's record) and nonce. A mark stays: the next claim of the key is
+// taken, so that no run published before can vouch for it. What another holds
+// by now is left alone.
 func (s *Store) Release(ctx context.Context, t Ticket, src batcher.Source, items []Item) error {
+	return s.mark(ctx, t, src, items, false)
+}
+
+// Settle marks claims of this source whose rows are in the table for good,
+// their views included, by compare with owner and nonce. It is for rows that no
+// run vouches for: taken claims, and rows below the start of the run.
+func (s *Store) Settle(ctx context.Context, t Ticket, src batcher.Source, items []Item) error {
+	return s.mark(ctx, t, src, items, true)
+}
+
+func (s *Store) mark(ctx context.Context, t Ticket, src batcher.Source, items []Item, done bool) error {
 	sc := s.pool.Get().(*scratch)
 	defer s.pool.Put(sc)
 	if err := sc.load(s, len(items), func(i int) *Item { return &items[i] }); err != nil {
@@ -89,7 +102,7 @@ func (s *Store) Release(ctx context.Context, t Ticket, src batcher.Source, items
 	}
 	us := s.of(src)
 	return s.rounds(ctx, sc, &t, func(c *call) error {
-		c.op, c.owner = opRelease, us.text
+		c.op, c.owner, c.done = opRelease, us.text, done
 		return nil
 	}, func(*call) error { return nil })
 }

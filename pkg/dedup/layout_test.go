@@ -85,6 +85,8 @@ func TestANewSlotLearnsFromTheOneBefore(t *testing.T) {
 	opened(t, s)
 	r := &Reply{}
 	must(t, s.Claim(t.Context(), &Batch{Source: source0(0), Nonce: 1, Items: numbered(0, 40_000)}, r))
+	// A layer that grew is for the next call, which learns of it.
+	must(t, s.Claim(t.Context(), &Batch{Source: source0(0), Nonce: 2, Items: numbered(50_000, 10)}, r))
 	next := numbered(100_000, 10)
 	for i := range next {
 		next[i].EventMs += time.Hour.Milliseconds()

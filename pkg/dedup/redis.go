@@ -152,7 +152,11 @@ func (b *redisBackend) pack(p *packed, c *call, whole bool) []any {
 		}
 	case opRelease:
 		b.packBody(p, c)
-		p.args = append(p.args, c.owner, p.body)
+		becomes := "r"
+		if c.done {
+			becomes = "s"
+		}
+		p.args = append(p.args, c.owner, p.body, becomes)
 	case opAcked:
 		p.args = append(p.args, c.owner)
 	case opPublish:

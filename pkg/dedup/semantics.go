@@ -236,30 +236,34 @@ func (g *memGroup) claim(c *call, now int64) {
 	id := g.intern(c.owner)
 	g.walk(c, now, true, func(r *row, at place, e *entry) {
 		if e == nil {
-			g.put(c, now, at, entry{id: id, fresh: true, taken: c.late, offset: r.offset, fp: r.fp, nonce: c.nonce})
+			g.put(c, now, at, entry{id: id, fresh: !c.verify, taken: c.late, offset: r.offset, fp: r.fp, nonce: c.nonce})
 			c.answer(codeNew, nil)
 			return
 		}
+		if e.released() {
+			g.put(c, now, at, entry{id: id, fresh: !c.verify, taken: true, offset: r.offset, fp: r.fp, nonce: c.nonce})
+			c.answer(codeNew, nil)
+			return
+		}
+		settled := e.nonce == doneNonce(c.head.table)
 		self := e.id == id && e.offset == r.offset
 		if self && e.fresh && e.nonce == c.nonce {
 			c.answer(codeNewAgain, nil)
 			return
 		}
 		if self || e.id == id && e.offset >= c.first && e.fp == r.fp {
-			next := *e
-			next.fresh, next.taken, next.nonce = false, e.taken || c.late, c.nonce
-			g.put(c, now, at, next)
-			code := byte(codeMine)
-			if !self {
-				code = codeMineOther
+			c.answer(codeMineMet, e)
+			if !settled {
+				next := *e
+				next.fresh, next.taken, next.nonce = false, e.taken || c.late, c.nonce
+				g.put(c, now, at, next)
 			}
-			c.answer(code, &next)
 			return
 		}
 		switch {
 		case e.fp != r.fp:
 			c.answer(codeConflict, e)
-		case !e.taken && g.covered(e.id, e.offset):
+		case settled || !e.taken && g.covered(e.id, e.offset):
 			c.answer(codeSettled, e)
 		default:
 			c.answer(codeDuplicate, e)
@@ -272,7 +276,7 @@ func (g *memGroup) renew(c *call, now int64) {
 	id, known := g.ids[c.owner]
 	g.walk(c, now, true, func(r *row, at place, e *entry) {
 		switch {
-		case e == nil:
+		case e == nil || e.released():
 			c.answer(codeAbsent, nil)
 		case !known || e.id != id || e.offset < c.first && e.offset != r.offset || e.nonce != c.nonce && e.nonce != r.nonce:
 			c.answer(codeChanged, e)
@@ -293,9 +297,9 @@ func (g *memGroup) renew(c *call, now int64) {
 func (g *memGroup) find(c *call, now int64) {
 	g.walk(c, now, false, func(_ *row, _ place, e *entry) {
 		switch {
-		case e == nil:
+		case e == nil || e.released():
 			c.answer(codeAbsent, nil)
-		case !e.taken && g.covered(e.id, e.offset):
+		case e.nonce == doneNonce(c.head.table) || !e.taken && g.covered(e.id, e.offset):
 			c.answer(codeSettled, e)
 		default:
 			c.answer(codeDuplicate, e)
@@ -307,7 +311,7 @@ func (g *memGroup) find(c *call, now int64) {
 func (g *memGroup) take(c *call, now int64) {
 	id := g.intern(c.owner)
 	g.walk(c, now, true, func(r *row, at place, e *entry) {
-		if e == nil {
+		if e == nil || e.released() {
 			c.answer(codeAbsent, nil)
 			return
 		}
@@ -330,11 +334,16 @@ func (g *memGroup) release(c *call, now int64) {
 	id, known := g.ids[c.owner]
 	g.walk(c, now, false, func(r *row, at place, e *entry) {
 		switch {
-		case e == nil:
+		case e == nil || e.released():
 			c.answer(codeAbsent, nil)
 		case known && e.id == id && e.offset == r.offset && e.nonce == r.nonce:
 			c.answer(codeMine, nil)
-			delete(g.claims, at)
+			next := entry{}
+			if c.done {
+				next = *e
+				next.nonce = doneNonce(c.head.table)
+			}
+			g.claims[at] = claim{next, g.claims[at].expires}
 		default:
 			c.answer(codeChanged, e)
 		}

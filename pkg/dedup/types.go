@@ -104,7 +104,8 @@ const (
 	Mine
 	// Duplicate: another record owns the key and its run does not cover it yet.
 	Duplicate
-	// Settled: a duplicate whose owner's run covered it at this very moment.
+	// Settled: a duplicate whose owner's run covered it at this very moment, or
+	// whose owner's row is in the table for good.
 	Settled
 	// Conflict: another record owns the key and its fingerprint differs.
 	Conflict
@@ -122,6 +123,8 @@ type Owner struct {
 	Nonce       uint32
 	Fingerprint uint32
 	Taken       bool
+	// Settled: the owner's row is in the table for good, its views included.
+	Settled bool
 }
 
 func (o Owner) String() string {
@@ -134,8 +137,9 @@ func (o Owner) String() string {
 
 // Answer is the verdict on the item of the same index. Owner indexes
 // Reply.Owners, -1 when there is none: it is set for Duplicate, Settled and
-// Conflict, for Changed unless the entry is gone, and for Mine when the owner
-// is another record than the item's. Nonce is what the entry holds now.
+// Conflict, for Changed unless the entry is gone, and for Mine of a claim call:
+// the entry as it was met, with the nonce that it held before. Nonce is what
+// the entry holds now.
 type Answer struct {
 	Verdict Verdict
 	Owner   int32

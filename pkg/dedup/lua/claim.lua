@@ -4,8 +4,8 @@
 -- the end of the slot that counts and not the time of the last use.
 -- Item: field 10, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
 -- fingerprint 4, nonce 4.
--- Verdicts: 0 New, 8 New again, 1 Mine, 2 Duplicate, 3 Settled, 4 Conflict,
--- 7 Mine of another record; the entries of 2, 3, 4 and 7, as they are now, follow.
+-- Verdicts: 0 New, 8 New again, 2 Duplicate, 3 Settled, 4 Conflict, 7 Mine; the
+-- entries of 2, 3, 4 and 7, as they were met, follow.
 local m, no = guard(true)
 if not m then return no end
 local body, nonce, first, late = ARGV[15], ARGV[11], tonumber(ARGV[12]), ARGV[13] == '1'
@@ -17,7 +17,11 @@ if not id then return redis.error_reply(full) end
 
 local own = {}
 for flags = 0, 3 do own[prefix(id, flags)] = flags end
-local new = prefix(id, late and 3 or 1)
+-- In verify mode nothing is fresh: a call whose answer was lost and that is sent
+-- again after the mode has ended must not pass for one that needs no reading.
+local fresh = m.verify == '1' and 0 or 1
+local new = prefix(id, late and 2 + fresh or fresh)
+local new_taken = prefix(id, 2 + fresh)
 local trusted = ARGV[16] == m.epoch .. ';' .. int(m.h)
 local plain, taken = prefix(id, 0), prefix(id, 2)
 
@@ -25,36 +29,40 @@ local verdicts, met, n = {}, {}, 0
 
 -- The verdict on a key that has an entry, and what the entry becomes.
 local function judge(v, p)
+  if v == released then return '0', new_taken .. sub(body, p + 10, p + 18) .. nonce end
+  local settled = sub(v, 13, 16) == done
   local flags = own[sub(v, 1, 3)]
   if flags then
     if sub(v, 4, 8) == sub(body, p + 10, p + 14) then
       if flags % 2 == 1 and sub(v, 13, 16) == nonce then return '8' end
-      return '1', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
+      met[#met + 1] = v
+      if settled then return '7' end
+      return '7', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
     end
     local _, _, offset = owner(v)
     if offset >= first and sub(v, 9, 12) == sub(body, p + 15, p + 18) then
-      local to = ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
-      met[#met + 1] = to
-      return '7', to
+      met[#met + 1] = v
+      if settled then return '7' end
+      return '7', ((late or flags >= 2) and taken or plain) .. sub(v, 4, 12) .. nonce
     end
   end
   met[#met + 1] = v
   if sub(v, 9, 12) ~= sub(body, p + 15, p + 18) then return '4' end
   local oid, f, offset = owner(v)
-  if f < 2 and covered(oid, offset) then return '3' end
+  if settled or f < 2 and covered(oid, offset) then return '3' end
   return '2'
 end
 
--- A bucket that would leave its compact encoding gets a bigger layer beside it.
--- What was claimed so far stays: the same call again answers it alike.
+-- A bucket that would leave its compact encoding gets a bigger layer beside it,
+-- for the calls to come: this one goes on where it began, so that no key of it
+-- is claimed twice.
 local function crowded(sec, key, count)
-  if #sec.layers >= 9 then return end
+  if sec.grown or #sec.layers >= 9 then return end
   local bits = byte(sec.layers, #sec.layers)
   if bits >= 26 or call('HLEN', key) + count <= most then return end
   bits = math.min(26, math.max(bits + 3, sec.hint))
-  sec.layers = sec.layers .. char(bits)
-  call('SET', P .. 's' .. sec.slot, sec.layers, 'PXAT', sec.ends)
-  return 'L' .. layered(sec.slot, sec.layers)
+  call('SET', P .. 's' .. sec.slot, sec.layers .. char(bits), 'PXAT', sec.ends)
+  sec.grown = true
 end
 
 for s = 1, #secs do
@@ -81,8 +89,7 @@ for s = 1, #secs do
       pos = pos + 1 + len
     end
     if g % 32 == 1 or count > 8 then
-      local grown = crowded(sec, key, count)
-      if grown then return grown end
+      crowded(sec, key, count)
     end
     if count == 1 and np == 1 then
       local field = sub(body, pos, pos + 9)

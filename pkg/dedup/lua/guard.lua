@@ -84,6 +84,15 @@ local function owner(v)
   return a * 16384 + b * 64 + floor(c / 4), c % 4, (((o1 * 256 + o2) * 256 + o3) * 256 + o4) * 256 + o5
 end
 
+-- What a released claim leaves behind: whoever meets it claims the key with the
+-- taken flag, so that no run that was published before can vouch for it.
+local released = string.rep('\0', 16)
+
+-- The nonce of a claim whose row is known to be in this very table, its views
+-- included. A live nonce never has the high bit.
+local done = tonumber(sub(ARGV[1], 1, 8), 16) % 2147483648 + 2147483648
+done = char(floor(done / 16777216), floor(done / 65536) % 256, floor(done / 256) % 256, done % 256)
+
 local runs = {}
 local function covered(id, offset)
   local run = runs[id]

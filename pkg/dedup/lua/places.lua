@@ -27,7 +27,8 @@ local function fitting(slot, bits)
   for k = 1, #layers do
     local b = byte(layers, k)
     local n, sum = math.min(8, 2 ^ b), 0
-    for i = 0, n - 1 do sum = sum + call('HLEN', P .. before .. '.' .. (k - 1) .. text36(i)) end
+    -- Spread: keys come in order, so neighbours fill together.
+    for i = 0, n - 1 do sum = sum + call('HLEN', P .. before .. '.' .. (k - 1) .. text36(floor((i + 0.5) * 2 ^ b / n))) end
     total = total + sum / n * 2 ^ b
   end
   local want = 0

@@ -9,7 +9,7 @@ if not secs then return pos end
 local id = tonumber(call('HGET', P .. 'i', ARGV[10]) or -1)
 local verdicts, met = {}, {}
 walk(secs, body, pos, 19, function(p, field, v, key, ends)
-  if not v then
+  if not v or v == released then
     verdicts[#verdicts + 1] = '6'
     return
   end

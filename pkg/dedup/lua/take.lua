@@ -14,7 +14,7 @@ local expected = {}
 for i = 13, #ARGV do expected[i - 13] = tonumber(call('HGET', P .. 'i', ARGV[i]) or -1) end
 local verdicts, met = {}, {}
 walk(secs, body, pos, 31, function(p, field, v, key, ends)
-  if not v then
+  if not v or v == released then
     verdicts[#verdicts + 1] = '6'
     return
   end
