@@ -215,7 +215,7 @@ func (wk *worker) perform(e pipeline.Effect) {
 	wk.at = strings.TrimPrefix(fmt.Sprintf("%T", e), "pipeline.")
 	w.seen.step(wk.at)
 	switch e := e.(type) {
-	case pipeline.ReadAcked, pipeline.StartRun, pipeline.Claim, pipeline.Renew, pipeline.Release, pipeline.Publish, pipeline.AskGate, pipeline.TakeOver:
+	case pipeline.ReadAcked, pipeline.StartRun, pipeline.Claim, pipeline.Renew, pipeline.Release, pipeline.Settle, pipeline.Publish, pipeline.AskGate, pipeline.TakeOver:
 		wk.proc.client.do(wk, e)
 	case pipeline.Commit:
 		wk.commit(e)

@@ -176,6 +176,8 @@ func storeCall(wk *worker, s *dedup.Store, e pipeline.Effect) (pipeline.Event, a
 	case pipeline.TakeOver:
 		err := s.TakeOver(forever, src, e.Nonce, gateItems(e.Set, e.Owners), reply)
 		return finish(e.Ref, err, pipeline.Claimed{Ref: e.Ref, Reply: reply})
+	case pipeline.Settle:
+		return finish(e.Ref, s.Settle(forever, e.Ticket, src, items(e.Set, e.Nonce)), pipeline.Done{Ref: e.Ref})
 	case pipeline.Release:
 		return finish(e.Ref, s.Release(forever, e.Ticket, src, items(e.Set, e.Nonce)), pipeline.Done{Ref: e.Ref})
 	case pipeline.Publish:

@@ -29,6 +29,10 @@ func (w *worker) do(e Effect) Event {
 		return w.takeOver(e)
 	case Release:
 		return w.releaseClaims(e)
+	case Settle:
+		return w.storeCall(e.Ref, "settle claims", func() error {
+			return w.target.Store.Settle(w.ctx, e.Ticket, w.source, items(e.Set, e.Nonce))
+		})
 	case Publish:
 		return w.publish(e)
 	case AskGate:

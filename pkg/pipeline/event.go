@@ -146,6 +146,14 @@ type (
 		Nonce  uint32
 		Set    Set
 	}
+	// Settle marks claims that hold Nonce as settled for good: their rows are in
+	// ClickHouse, views included, and no run vouches for them.
+	Settle struct {
+		Ref
+		Ticket dedup.Ticket
+		Nonce  uint32
+		Set    Set
+	}
 	// Publish tells the store that owners in [Lo, Hi) have their rows in
 	// ClickHouse. All reaches every hash-tag group, at idle.
 	Publish struct {
@@ -207,6 +215,7 @@ func (AskFacts) effect()   {}
 func (Read) effect()       {}
 func (Isolate) effect()    {}
 func (Release) effect()    {}
+func (Settle) effect()     {}
 func (Publish) effect()    {}
 func (AskGate) effect()    {}
 func (AskOwners) effect()  {}
@@ -241,7 +250,7 @@ type (
 	Idle struct{}
 	// Again asks an idle machine to repeat its commit (F9).
 	Again struct{}
-	// Done answers StartRun, Commit, Release, DeadLetter, AwaitOver, Sleep and
+	// Done answers StartRun, Commit, Release, Settle, DeadLetter, AwaitOver, Sleep and
 	// Publish.
 	Done struct{ Ref }
 	// Claimed answers Claim, Renew and TakeOver. Its slices are the shell's

@@ -165,6 +165,10 @@ func (m *Machine) gateClaimed(r *dedup.Reply) {
 		a := &r.Answers[i]
 		switch a.Verdict {
 		case dedup.New, dedup.Mine:
+			if a.Owner >= 0 && r.Owners[a.Owner].Settled {
+				b.verdicts[row] = vOwn
+				return
+			}
 			ls.mine = ls.mine || a.Verdict == dedup.Mine
 			b.verdicts[row] = vLate
 			ls.rows = append(ls.rows, Row{b, int(row)})

@@ -29,6 +29,7 @@ const (
 	phaseBackoff
 	phaseIsolate
 	phaseRelease
+	phaseSettle
 	phasePublish
 	phasePublishAll
 	phaseCommitIdle
@@ -148,6 +149,11 @@ func (m *Machine) mainAnswer(ev Event) {
 	}
 	switch e := ev.(type) {
 	case Refused:
+		if j.phase == phaseSettle {
+			// The rows are in; their claims are void, and so is the mark.
+			m.publish()
+			return
+		}
 		if j.phase == phasePublish {
 			// The rows are in; only the run is void, and the next batch starts
 			// a new one under the present epoch.
@@ -194,6 +200,8 @@ func (m *Machine) mainDone() {
 		} else {
 			m.judge()
 		}
+	case phaseSettle:
+		m.publish()
 	case phasePublish:
 		m.published()
 	}
@@ -480,62 +488,4 @@ func (m *Machine) isolated(bad []Refusal) {
 		return
 	}
 	m.judged()
-}
-
-// acknowledgedAll: everything of the job is in ClickHouse. acked is published
-// before the gate is asked.
-func (m *Machine) acknowledgedAll() {
-	j := m.job
-	if j.late != nil {
-		m.finishLate()
-		return
-	}
-	if j.batch.entry == nil {
-		j.batch.entry = j.prior // settled without sending: the list stays true
-	}
-	m.breakRun(j.batch)
-	m.hi = max(j.span.Next(), m.lo)
-	j.phase = phasePublish
-	m.shared = false
-	m.emit(Publish{Ref: m.mainCall(), Lo: m.lo, Hi: m.hi, Ticket: m.ticket})
-}
-
-// breakRun starts the run behind what an earlier life may have claimed and
-// this one does not bring: records that were compacted away or are filtered by
-// now. Nobody may take their owners for settled.
-func (m *Machine) breakRun(b *Batch) {
-	at := b.Range.First
-	for i := range b.Records {
-		o := b.Records[i].Offset
-		if o > at && at < m.end {
-			m.lo = max(m.lo, min(o, m.end))
-		}
-		if b.verdicts[i] == vFiltered && o < m.end {
-			m.lo = max(m.lo, o+1)
-		}
-		at = o + 1
-	}
-	if at < b.Range.Next() && at < m.end {
-		m.lo = max(m.lo, min(b.Range.Next(), m.end))
-	}
-}
-
-func (m *Machine) published() {
-	b := m.job.batch
-	m.job = nil
-	m.next = b.Range.Next()
-	kept := m.plan[:0]
-	for _, e := range m.plan {
-		if e.Late != nil || e.Range.Last >= m.next {
-			kept = append(kept, e)
-		}
-	}
-	m.plan = kept
-	b.recount()
-	b.heldSince = m.now
-	m.held = append(m.held, b)
-	if b.waiting > 0 {
-		m.gate.wake()
-	}
-	m.planLate()
 }

@@ -120,7 +120,7 @@ func (m *Machine) apply(j *job, reply *dedup.Reply) (mine, fell bool) {
 			met := uint32(0)
 			if a.Owner >= 0 {
 				o := reply.Owners[a.Owner]
-				if m.covered(o, reply.Ticket) {
+				if o.Settled || m.covered(o, reply.Ticket) {
 					b.verdicts[row] = vOwn
 					return
 				}

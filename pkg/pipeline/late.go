@@ -64,6 +64,10 @@ func (m *Machine) lateClaimed(r *dedup.Reply) {
 		switch a.Verdict {
 		case dedup.New:
 		case dedup.Mine:
+			if a.Owner >= 0 && r.Owners[a.Owner].Settled {
+				b.verdicts[row] = vOwn
+				return
+			}
 			j.late.mine = true
 			if a.Owner >= 0 {
 				j.meet(r.Owners[a.Owner].Nonce)
