@@ -58,6 +58,7 @@ type Shell struct {
 	softly  chan struct{}
 	once    sync.Once
 	broken  map[string][]int32
+	halted  map[string]Halt // set at the end of a run
 }
 
 type place struct {
@@ -242,7 +243,11 @@ func (s *Shell) Run(ctx context.Context, cl *kgo.Client, group *offsets.Group, p
 	if perr := <-polled; err == nil {
 		err = perr
 	}
+	halted := s.Halted()
 	s.stop(s.all())
+	s.mu.Lock()
+	s.halted = halted
+	s.mu.Unlock()
 	return err
 }
 
@@ -389,10 +394,14 @@ func (d *Defect) Error() string {
 	return fmt.Sprintf("a defect of the sink ended %s: %s; nothing is lost, the next start goes on from the committed offsets", d.Where, d.What)
 }
 
-// Halted lists the stopped partitions with reason and cure.
+// Halted lists the stopped partitions with reason and cure; after a run, those
+// that were stopped at its end.
 func (s *Shell) Halted() map[string]Halt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.halted != nil {
+		return s.halted
+	}
 	out := map[string]Halt{}
 	for p, w := range s.workers {
 		if h := w.reason.Load(); h != nil {
