@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// outage is one server that is away for a while.
+type outage struct {
+	name        string
+	end, launch func()
+}
+
+func TestServersThatGoAndComeBackLoseAndDoubleNothing(t *testing.T) {
+	s, servers := ownStack(t)
+	w := newWorld(t, s, design{partitions: 4, report: true})
+	outages := []outage{
+		{"Redis stops", servers.redis.Stop, servers.redis.Start},
+		{"ClickHouse stops", servers.engine.Stop, servers.engine.Start},
+		{"Kafka stops", servers.kafka.Stop, servers.kafka.Start},
+		{"Redis is killed", servers.redis.Kill, servers.redis.Start},
+		{"ClickHouse is killed", servers.engine.Kill, servers.engine.Start},
+	}
+	const share = 6000
+	f := w.produce(share*(len(outages)+1), 8)
+	p := w.start(settings{rows: 1000, age: 100 * time.Millisecond})
+	for n, o := range outages {
+		f.allow(share * (n + 1))
+		w.awaitInserted(p, int64(share*n/2))
+		t.Log(o.name)
+		o.end()
+		time.Sleep(500 * time.Millisecond)
+		o.launch()
+	}
+	truth := f.all()
+	w.awaitSettled(p)
+	p.stop()
+	w.verify(truth)
+	w.mustDrain(settings{})
+	w.verify(truth)
+}
+
+// awaitInserted waits until more than n rows are in the table: the sink is in mid-load.
+func (w *world) awaitInserted(p *sink, n int64) {
+	w.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		table, err := w.inTable()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		switch {
+		case table.rows > n:
+			return
+		case !p.running():
+			w.t.Fatalf("the sink ended by itself with %d", p.code)
+		case time.Now().After(deadline):
+			w.t.Fatalf("%d rows after two minutes, want more than %d; the sink said:\n%s", table.rows, n, p.said(20))
+		}
+	}
+}
+
+func TestRebalanceBetweenTwoSinksLosesAndDoublesNothing(t *testing.T) {
+	w := newWorld(t, sharedStack(t), design{partitions: 8, report: true, slow: 20 * time.Millisecond})
+	const share = 8000
+	f := w.produce(4*share, 9)
+	samples := w.watch(f)
+	defer samples()
+	first := w.start(settings{rows: 500, member: "-"})
+	f.allow(share)
+	w.awaitInserted(first, 0)
+	second := w.start(settings{rows: 800, member: "-"}) // takes half of the partitions
+	f.allow(2 * share)
+	w.awaitInserted(second, share)
+	first.kill() // its partitions come back when its session ends
+	f.allow(3 * share)
+	w.awaitInserted(second, 2*share)
+	third := w.start(settings{rows: 300, member: "-"})
+	f.allow(4 * share)
+	w.awaitInserted(third, 5*share/2)
+	second.stop()
+	truth := f.all()
+	w.awaitSettled(third)
+	third.stop()
+	w.verify(truth)
+}
