@@ -21,6 +21,7 @@ const (
 	fieldSize = 10
 	entrySize = 16
 	maxBits   = 26 // of a bucket's number
+	growFirst = 1 << 7
 )
 
 func appendField(dst []byte, k batcher.Key) []byte {
@@ -98,7 +99,7 @@ func appendItem(dst []byte, c *call, r *row) []byte {
 type section struct {
 	slots    []int64
 	layers   []string // of each slot: the bits of each layer
-	hint     byte     // bits that the slot's expected keys ask for
+	hint     byte     // bits that the slot's expected keys ask for, perhaps growFirst
 	known    *bitmap  // buckets of the last layer that exist and expire; may be nil
 	from, to int      // rows
 }

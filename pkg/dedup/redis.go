@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"sync"
 
@@ -14,7 +15,7 @@ type redisBackend struct {
 	client                redis.UniversalClient
 	gbits                 uint
 	groups                int
-	most                  string // keys a bucket may hold before its slot gets a bigger layer
+	most                  int // keys a bucket may hold before its slot gets a bigger layer
 	keys                  estimate
 	assumePolicy, cluster bool
 	layout                [MaxGroups]layers
@@ -35,7 +36,7 @@ type packed struct {
 }
 
 func newRedisBackend(client redis.UniversalClient, h *head, gbits uint, most int) *redisBackend {
-	b := &redisBackend{client: client, groups: h.groups, gbits: gbits, most: strconv.Itoa(most)}
+	b := &redisBackend{client: client, groups: h.groups, gbits: gbits, most: most}
 	for g := range h.groups {
 		b.marker[g] = markerKey(h.name, g)
 	}
@@ -224,9 +225,16 @@ func (b *redisBackend) section(p *packed, c *call, known *bitmap, from, to, n in
 	slots, texts := p.slots[len(p.slots)-n:], p.texts[len(p.texts)-n:]
 	last := slots[n-1]
 	hint := b.keys.bits(last, b.groups, to-from)
-	if texts[n-1] == "" {
+	if text := texts[n-1]; text == "" {
 		texts[n-1] = string([]byte{hint})
 		b.layout[c.group].propose(last, texts[n-1])
+	} else if c.op == opClaim {
+		// More keys in one call than the buckets have room for: a bigger layer
+		// first, since a script does not turn back once it has claimed.
+		newest := text[len(text)-1]
+		if need := byte(bits.Len(uint((to - from) / max(1, b.most/3)))); need > newest && newest < maxBits {
+			hint = growFirst | min(maxBits, max(hint, newest+3, need))
+		}
 	}
 	p.secs = append(p.secs, section{slots: slots, layers: texts, hint: hint, known: known, from: from, to: to})
 }

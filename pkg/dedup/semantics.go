@@ -242,7 +242,7 @@ func (g *memGroup) claim(c *call, now int64) {
 		}
 		if e.released() {
 			g.put(c, now, at, entry{id: id, fresh: !c.verify, taken: true, offset: r.offset, fp: r.fp, nonce: c.nonce})
-			c.answer(codeNew, nil)
+			c.answer(codeNewAgain, nil)
 			return
 		}
 		settled := e.nonce == doneNonce(c.head.table)

@@ -4,7 +4,7 @@
 -- the end of the slot that counts and not the time of the last use.
 -- Item: field 10, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
 -- fingerprint 4, nonce 4.
--- Verdicts: 0 New, 8 New again, 2 Duplicate, 3 Settled, 4 Conflict, 7 Mine; the
+-- Verdicts: 0 New, 8 New where an entry was, 2 Duplicate, 3 Settled, 4 Conflict, 7 Mine; the
 -- entries of 2, 3, 4 and 7, as they were met, follow.
 local m, no = guard(true)
 if not m then return no end
@@ -29,7 +29,7 @@ local verdicts, met, n = {}, {}, 0
 
 -- The verdict on a key that has an entry, and what the entry becomes.
 local function judge(v, p)
-  if v == released then return '0', new_taken .. sub(body, p + 10, p + 18) .. nonce end
+  if v == released then return '8', new_taken .. sub(body, p + 10, p + 18) .. nonce end
   local settled = sub(v, 13, 16) == done
   local flags = own[sub(v, 1, 3)]
   if flags then

@@ -49,7 +49,8 @@ local function sections(m, body, writes)
   for i = 1, n do
     local hint, slots = byte(body, pos, pos + 1)
     pos = pos + 2
-    local sec = {places = {}, expiry = {}, hint = hint}
+    local grow = hint >= 128
+    local sec = {places = {}, expiry = {}, hint = hint % 128, grow = grow}
     if arrival == 1 then
       local cur = math.max(floor(now / m.slot), m.max or 0)
       local from = math.min(cur, floor((now - m.h) / m.slot))
@@ -98,7 +99,11 @@ local function sections(m, body, writes)
       local sec = secs[i]
       local key = P .. 's' .. sec.slot
       local bits = sec.layers
-      if sec.fresh then bits = char(fitting(sec.slot, byte(sec.layers, 1))) end
+      if sec.fresh then
+        bits = char(fitting(sec.slot, byte(sec.layers, 1)))
+      elseif sec.grow and #bits < 9 then -- this call alone would overflow it
+        bits = bits .. char(sec.hint)
+      end
       -- Before any bucket, so that a slot's size never expires before they do;
       -- and by SET, which a full server refuses: an expiry as first write would
       -- let the rest of the script write past maxmemory.
