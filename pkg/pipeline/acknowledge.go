@@ -67,6 +67,7 @@ func (m *Machine) breakRun(b *Batch) {
 
 func (m *Machine) published() {
 	b := m.job.batch
+	b.nonce = m.job.nonce
 	m.job = nil
 	m.next = b.Range.Next()
 	kept := m.plan[:0]

@@ -42,6 +42,7 @@ type Batch struct {
 	lettered  map[int32]bool        // acknowledged by the dead-letter topic
 	late      map[int32]bool        // named by a late entry of the intent
 	entry     *offsets.Entry        // what the intent says of the batch; nil: nothing to send
+	nonce     uint32                // of its claims
 	waiting   int                   // records whose gate is closed
 	heldSince int64                 // server time at which it was inserted
 }

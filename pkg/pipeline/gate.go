@@ -21,6 +21,7 @@ const (
 	gateOver
 	gateReadAgain
 	gateTake
+	gateVouch
 )
 
 // askMost bounds one question to the store.
@@ -40,6 +41,8 @@ type gateLane struct {
 	nonce   uint32
 	left    int64
 	letters []Letter
+	vouched int64 // server time of the last round of vouching
+	vouch   []*Batch
 }
 
 func (g *gateLane) wake() {
@@ -105,9 +108,12 @@ func (m *Machine) gateAnswer(ev Event) {
 	case OwnersGone:
 		m.ownersGone(e.Gone, e.Passed)
 	case Refused:
+		g.vouch = nil
 		m.gateSleeps()
 	case Done:
 		switch g.phase {
+		case gateVouch:
+			m.vouchNext()
 		case gateSleep:
 			g.awake = true
 		case gateLetters:
@@ -335,6 +341,9 @@ func (m *Machine) gateSettled() {
 
 func (m *Machine) gateSleeps() {
 	g := &m.gate
+	if m.startVouching() {
+		return
+	}
 	for _, b := range m.held {
 		b.recount()
 	}
@@ -352,6 +361,47 @@ func (m *Machine) gateSleeps() {
 	if g.wait *= 2; g.wait > gateMost {
 		g.wait = gateMost
 	}
+}
+
+// Waits of the vouching, in milliseconds.
+const (
+	vouchAfter = 5_000
+	vouchAgain = 30_000
+)
+
+// startVouching: a gate that stays closed may wait for a partition that waits
+// for this one, since a new epoch voids the runs that were published before
+// it. Whatever is inserted here and held back is settled claim by claim, which
+// needs no epoch: the rows are in the table.
+func (m *Machine) startVouching() bool {
+	g := &m.gate
+	if len(m.held) == 0 || m.now-m.held[0].heldSince < vouchAfter || m.now-g.vouched < vouchAgain {
+		return false
+	}
+	g.vouched = m.now
+	g.vouch = append(g.vouch[:0], m.held...)
+	return m.vouchNext()
+}
+
+func (m *Machine) vouchNext() bool {
+	g := &m.gate
+	for len(g.vouch) > 0 {
+		b := g.vouch[0]
+		g.vouch = g.vouch[1:]
+		if b.nonce == 0 {
+			continue
+		}
+		if set := b.set(vOwn); set.Len() > 0 {
+			g.phase = gateVouch
+			m.emit(Settle{Ref: m.gateCall(), Nonce: b.nonce, Set: set})
+			return true
+		}
+	}
+	if g.phase == gateVouch {
+		m.gateSleeps()
+		return true
+	}
+	return false
 }
 
 // ClosedBy is the owner that the oldest closed gate waits for.
