@@ -26,12 +26,14 @@ func (m *Machine) acknowledgedAll() {
 func (m *Machine) unvouched() Set {
 	j := m.job
 	if j.late != nil {
-		return setOf(j.late.rows).filter(func(_ int, b *Batch, row int32) bool { return b.verdicts[row] == vOwn })
+		return setOf(j.late.rows).filter(func(_ int, b *Batch, row int32) bool {
+			return b.verdicts[row] == vOwn || b.verdicts[row] == vDupTable
+		})
 	}
 	if m.lo <= j.span.First {
 		return Set{}
 	}
-	return j.batch.set(vOwn).filter(func(_ int, b *Batch, row int32) bool { return b.Records[row].Offset < m.lo })
+	return j.batch.set(vOwn, vDupTable).filter(func(_ int, b *Batch, row int32) bool { return b.Records[row].Offset < m.lo })
 }
 
 // publish tells the store how far the rows are in.

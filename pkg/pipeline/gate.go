@@ -391,7 +391,7 @@ func (m *Machine) vouchNext() bool {
 		if b.nonce == 0 {
 			continue
 		}
-		if set := b.set(vOwn); set.Len() > 0 {
+		if set := b.set(vOwn, vDupTable); set.Len() > 0 {
 			g.phase = gateVouch
 			m.emit(Settle{Ref: m.gateCall(), Nonce: b.nonce, Set: set})
 			return true
