@@ -102,7 +102,8 @@ func (wk *worker) read(e pipeline.Read) {
 	wk.request("Read", wk.houseUp, func() (pipeline.Event, answer) {
 		present := make([]bool, e.Set.Len())
 		e.Set.Each(func(i int, b *pipeline.Batch, r int32) {
-			present[i] = len(w.house.table.rows[b.Records[r].Key.Lo]) > 0
+			rows := w.house.table.rows[b.Records[r].Key.Lo]
+			present[i] = len(rows) > 0 && (!w.p.Break.StaleRead || rows[0].at < w.now-2*deadline)
 		})
 		return pipeline.Found{Ref: e.Ref, Present: present}, answered
 	})

@@ -17,6 +17,7 @@ type row struct {
 	group  string
 	part   int
 	offset int64
+	at     int64 // when it was written
 }
 
 // block is one entry of a deduplication window.
@@ -116,6 +117,7 @@ func (h *house) write(t *target, token string, rows []row) {
 	t.window = append(t.window, block{token, w.now})
 	t.trim(w)
 	for _, r := range rows {
+		r.at = w.now
 		t.rows[r.key] = append(t.rows[r.key], r)
 	}
 	w.logf("%s takes %s %s", t.name, short(token), rowsText(rows))

@@ -46,8 +46,6 @@ type Break struct {
 	CurrentGeneration bool // F8: commits carry the member's present generation
 	NoDrain           bool // a revoked worker goes on
 	NoDeadline        bool // F1: the server doesn't check
-	NoQuarantine      bool // F7
-	NoEpoch           bool // F7: a store that lost writes is not noticed
 	ViewErrorIsData   bool
 	Kill              bool // running statements are killed, not waited for
 	NoTopicID         bool

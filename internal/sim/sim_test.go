@@ -63,6 +63,22 @@ func runSeeds(first, n uint64, most int, draw func(uint64) Params) (failed []Par
 	return failed, found, seen, steps, halts
 }
 
+// TestMutantIsCaught is what a mutant of the product is run with: it stops at
+// the first seed that breaks an invariant.
+func TestMutantIsCaught(t *testing.T) {
+	focus, err := ParseFocus(os.Getenv("FOCUS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, n := env("FIRST", 1), env("SEEDS", 60)
+	for ; n > 0; first, n = first+min(n, 50), n-min(n, 50) {
+		failed, found, _, _, _ := runSeeds(first, min(n, 50), 1, focus.Draw)
+		if len(failed) > 0 {
+			t.Fatalf("caught by seed %d: %s", failed[0].Seed, head(found[0]))
+		}
+	}
+}
+
 // TestNoScheduleBreaksAnInvariant runs SEEDS schedules from FIRST on.
 func TestNoScheduleBreaksAnInvariant(t *testing.T) {
 	first, n := env("FIRST", 1), env("SEEDS", 3000)
@@ -157,4 +173,14 @@ func coverageText(c Coverage) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// TestSeedReplaysExactly: a transcript would be worth nothing otherwise.
+func TestSeedReplaysExactly(t *testing.T) {
+	for seed := range uint64(12) {
+		a, b := Run(Draw(seed), true), Run(Draw(seed), true)
+		if strings.Join(a.Trace, "\n") != strings.Join(b.Trace, "\n") {
+			t.Fatalf("seed %d ran in two ways", seed)
+		}
+	}
 }
