@@ -96,6 +96,23 @@ func (b *Block) Rows() int { return b.rows }
 // block; ch-go must not be using it while the block changes.
 func (b *Block) Input() proto.Input { return b.input }
 
+// Input is what ch-go sends: columns by name.
+type Input = proto.Input
+
+// Columns returns the named columns, in that order; names that the block does
+// not have are left out. They stay the block's.
+func (b *Block) Columns(names ...string) Input {
+	out := make(Input, 0, len(names))
+	for _, name := range names {
+		for _, c := range b.input {
+			if c.Name == name {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
 // Truncate drops the rows from n on.
 func (b *Block) Truncate(n int) {
 	if n > b.rows {

@@ -5,8 +5,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/ClickHouse/ch-go/proto"
-
 	"github.com/oncesink/oncesink/pkg/decode"
 	"github.com/oncesink/oncesink/pkg/writer"
 )
@@ -153,7 +151,7 @@ func (w *worker) read(e Read) Event {
 	}
 	present := make([]bool, b.Rows())
 	_, lives := w.until("read "+plural(len(present), "key")+" back from ClickHouse", nil, func() error {
-		return w.target.Server.ReadBack(w.ctx, w.target.Table, w.target.Key, keyInput(b.Input(), w.target.Key), present)
+		return w.target.Server.ReadBack(w.ctx, w.target.Table, w.target.Key, b.Columns(w.target.Key...), present)
 	})
 	if !lives {
 		return nil
@@ -185,7 +183,7 @@ func (w *worker) isolate(e Isolate) Event {
 		return w.cannotDecode(err)
 	}
 	defer w.pool.put(scratch)
-	take := func(lo, hi int) proto.Input {
+	take := func(lo, hi int) decode.Input {
 		scratch.Reset()
 		for i := lo; i < hi; i++ {
 			scratch.AppendFrom(b, i)

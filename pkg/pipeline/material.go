@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ClickHouse/ch-go/proto"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
@@ -167,19 +166,6 @@ func (w *worker) subset(rows, want []int32) []bool {
 		return nil
 	}
 	return keep
-}
-
-// keyInput picks the key columns out of a block.
-func keyInput(in proto.Input, key []string) proto.Input {
-	var out proto.Input
-	for _, name := range key {
-		for _, c := range in {
-			if c.Name == name {
-				out = append(out, c)
-			}
-		}
-	}
-	return out
 }
 
 // release gives the memory of a committed batch back.
