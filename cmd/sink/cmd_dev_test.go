@@ -32,7 +32,7 @@ func startDev(t *testing.T, args ...string) (at map[string]string, stop func() e
 	line, err := bufio.NewReader(read).ReadBytes('\n')
 	if err != nil || json.Unmarshal(line, &at) != nil {
 		cancel()
-		_ = <-done
+		<-done
 		t.Fatalf("%q, %v: %s", line, err, errs.String())
 	}
 	var stopped bool

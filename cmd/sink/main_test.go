@@ -54,7 +54,7 @@ func TestWrongUsageIsToldInOneSentenceAndExitsWith2(t *testing.T) {
 		{[]string{}, "sink: no command"},
 		{[]string{"chekc"}, `unknown command "chekc"; did you mean "check"?`},
 		{[]string{"help", "verson"}, `unknown command "verson"; did you mean "version"?`},
-		{[]string{"--verison"}, "unknown option before the command"},
+		{[]string{"--vresion"}, "unknown option before the command"},
 		{[]string{"check", "--confg", "x"}, `check: unknown option --confg; did you mean "config"?; ` + "`sink check --help` tells more"},
 		{[]string{"check", "--config-only", "-c", good, "more"}, `unexpected argument "more"`},
 		{[]string{"check", "-c"}, "flag needs an argument: -c"},

@@ -165,7 +165,9 @@ func PlanResolution(ctx context.Context, cfg *config.Config, r Resolution) (*Pla
 
 func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 	out := &Plan{Before: p, Offset: max(p.Committed, p.Start)}
-	say := func(format string, args ...any) { out.Consequence = append(out.Consequence, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) {
+		out.Consequence = append(out.Consequence, fmt.Sprintf(format, args...))
+	}
 	switch {
 	case r.To >= 0:
 		if r.To < p.Start || r.To > p.End {

@@ -39,8 +39,8 @@ type Batch struct {
 
 	verdicts  []verdict
 	owners    map[int32]dedup.Owner // of records that wait at the gate
+	read      map[int32]dedup.Owner // whose key was read in ClickHouse, with the owner met before
 	lettered  map[int32]bool        // acknowledged by the dead-letter topic
-	late      map[int32]bool        // named by a late entry of the intent
 	entry     *offsets.Entry        // what the intent says of the batch; nil: nothing to send
 	nonce     uint32                // of its claims
 	waiting   int                   // records whose gate is closed

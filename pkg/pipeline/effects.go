@@ -9,7 +9,6 @@ import (
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
-	"github.com/oncesink/oncesink/pkg/writer"
 )
 
 // do runs one effect and returns its answer; nil when the assignment ended
@@ -76,24 +75,24 @@ func (w *worker) sleep(d time.Duration) bool {
 
 // until repeats f while it fails with something that passes, telling why.
 // Only an error that final accepts is returned. False: the assignment ended.
-func (w *worker) until(doing string, final func(error) bool, f func() error) (error, bool) {
+func (w *worker) until(doing string, final func(error) bool, f func() error) (lives bool, err error) {
 	pause := 20 * time.Millisecond
 	told := false
 	for {
-		err := f()
+		err = f()
 		if err == nil || final != nil && final(err) {
 			if told {
 				w.shell.tellPassed(w)
 			}
-			return err, true
+			return true, err
 		}
 		if w.ctx.Err() != nil {
-			return err, false
+			return false, err
 		}
 		told = true
 		w.shell.tellWaits(w, doing+": "+err.Error())
 		if !w.sleep(pause + time.Duration(rand.Int64N(int64(pause)))) { //nolint:gosec // spreads retries
-			return err, false
+			return false, err
 		}
 		pause = min(pause*2, 2*time.Second)
 	}
@@ -133,14 +132,14 @@ func (w *worker) storeAnswer(ref Ref, err error, lives bool, ok Event) Event {
 }
 
 func (w *worker) storeCall(ref Ref, doing string, f func() error) Event {
-	err, lives := w.until(doing, voidOrBroken, f)
+	lives, err := w.until(doing, voidOrBroken, f)
 	return w.storeAnswer(ref, err, lives, Done{ref})
 }
 
 func (w *worker) readAcked(e ReadAcked) Event {
 	var run dedup.Run
 	var ticket dedup.Ticket
-	err, lives := w.until("read the acked run", voidOrBroken, func() (err error) {
+	lives, err := w.until("read the acked run", voidOrBroken, func() (err error) {
 		// The run counts under the epochs that held before and after it was read.
 		if ticket, err = w.target.Store.Epochs(w.ctx); err != nil {
 			return err
@@ -177,7 +176,7 @@ func (w *worker) claim(e Claim) Event {
 	batch := dedup.Batch{Source: w.source, First: e.First, Nonce: e.Nonce, Late: e.Late, Items: items(e.Set, 0)}
 	reply := &dedup.Reply{}
 	start := time.Now()
-	err, lives := w.until("claim "+plural(len(batch.Items), "key"), voidOrBroken, func() error { return w.target.Store.Claim(w.ctx, &batch, reply) })
+	lives, err := w.until("claim "+plural(len(batch.Items), "key"), voidOrBroken, func() error { return w.target.Store.Claim(w.ctx, &batch, reply) })
 	if err == nil {
 		if took := time.Since(start); !e.Late {
 			w.claimed.Store(&claimTime{rows: len(batch.Items), took: took})
@@ -191,7 +190,7 @@ func (w *worker) claim(e Claim) Event {
 func (w *worker) renew(e Renew) Event {
 	batch := dedup.Batch{Source: w.source, First: e.First, Nonce: e.Nonce, Late: e.Late, Items: items(e.Set, e.Old)}
 	reply := &dedup.Reply{}
-	err, lives := w.until("renew "+plural(len(batch.Items), "claim"), voidOrBroken, func() error { return w.target.Store.Renew(w.ctx, e.Ticket, &batch, reply) })
+	lives, err := w.until("renew "+plural(len(batch.Items), "claim"), voidOrBroken, func() error { return w.target.Store.Renew(w.ctx, e.Ticket, &batch, reply) })
 	return w.storeAnswer(e.Ref, err, lives, Claimed{Ref: e.Ref, Reply: reply})
 }
 
@@ -207,7 +206,7 @@ func gateItems(s Set, owners []dedup.Owner) []dedup.GateItem {
 
 func (w *worker) takeOver(e TakeOver) Event {
 	reply := &dedup.Reply{}
-	err, lives := w.until("take claims over", voidOrBroken, func() error {
+	lives, err := w.until("take claims over", voidOrBroken, func() error {
 		return w.target.Store.TakeOver(w.ctx, w.source, e.Nonce, gateItems(e.Set, e.Owners), reply)
 	})
 	return w.storeAnswer(e.Ref, err, lives, Claimed{Ref: e.Ref, Reply: reply})
@@ -229,7 +228,7 @@ func (w *worker) publish(e Publish) Event {
 
 func (w *worker) askGate(e AskGate) Event {
 	out := make([]dedup.GateAnswer, len(e.Owners))
-	err, lives := w.until("ask the commit gate", voidOrBroken, func() error {
+	lives, err := w.until("ask the commit gate", voidOrBroken, func() error {
 		return w.target.Store.Gate(w.ctx, gateItems(e.Set, e.Owners), out)
 	})
 	return w.storeAnswer(e.Ref, err, lives, GateAnswers{Ref: e.Ref, Answers: out})
@@ -239,7 +238,7 @@ func (w *worker) askOwners(e AskOwners) Event {
 	type fate struct{ gone, passed bool }
 	gone, passed := make([]bool, len(e.Owners)), make([]bool, len(e.Owners))
 	known := map[batcher.Owner]fate{}
-	_, lives := w.until("ask Kafka whether owners of claims can still come", nil, func() error {
+	lives, _ := w.until("ask Kafka whether owners of claims can still come", nil, func() error {
 		for i, o := range e.Owners {
 			f, ok := known[o.Owner]
 			if !ok {
@@ -297,7 +296,7 @@ func (w *worker) commit(e Commit) Event {
 func (w *worker) awaitOver(e AwaitOver) Event {
 	w.shell.events.Recovery(w.topic, w.partition, "earlier attempts must be over")
 	first := true
-	_, lives := w.until("wait until earlier inserts are over", nil, func() error {
+	lives, _ := w.until("wait until earlier inserts are over", nil, func() error {
 		left := time.UnixMilli(e.Until).Sub(w.target.Clock.Now())
 		if left >= 0 {
 			if first {
@@ -331,7 +330,7 @@ func (w *worker) awaitOver(e AwaitOver) Event {
 func (w *worker) askFacts(e AskFacts) Event {
 	f := Facts{Ref: e.Ref}
 	from, deadline := time.UnixMilli(e.FirstAttempt), time.UnixMilli(e.Deadline)
-	_, lives := w.until("ask ClickHouse for the fate of an earlier insert", nil, func() error {
+	lives, _ := w.until("ask ClickHouse for the fate of an earlier insert", nil, func() error {
 		var err error
 		if f.Safe, f.Why, err = w.target.Server.SafeWindow(w.ctx, w.target.Table, from); err != nil {
 			return err
@@ -364,7 +363,7 @@ func (w *worker) deadLetter(e DeadLetter) Event {
 		out = append(out, o)
 		classes[l.Class]++
 	}
-	_, lives := w.until("send "+plural(len(out), "record")+" to the dead-letter topic", nil, func() error { return w.shell.letters.Send(w.ctx, out) })
+	lives, _ := w.until("send "+plural(len(out), "record")+" to the dead-letter topic", nil, func() error { return w.shell.letters.Send(w.ctx, out) })
 	if !lives {
 		return nil
 	}
@@ -372,8 +371,4 @@ func (w *worker) deadLetter(e DeadLetter) Event {
 		w.shell.events.Letters(w.topic, class, n)
 	}
 	return Done{e.Ref}
-}
-
-func (w *worker) outcome(r writer.Result, rows int, took time.Duration) {
-	w.shell.events.Insert(w.target.Table.String(), r.Outcome.String(), rows, took)
 }

@@ -31,7 +31,7 @@ func (w *worker) begin(c offsets.Committed) bool {
 	start := c.Offset
 	w.startedFresh = start < 0
 	var logStart, logEnd int64
-	err, lives := w.until("read the bounds of the log", nil, func() (err error) {
+	lives, err := w.until("read the bounds of the log", nil, func() (err error) {
 		logStart, logEnd, err = w.shell.LogBounds(w.ctx, w.topic, w.partition)
 		return err
 	})

@@ -38,6 +38,7 @@ type gateLane struct {
 	asked   []Row  // to be claimed afresh after this question
 	unread  Set    // closed for long: to be read
 	present []bool // what was read of set
+	again   bool   // ask at once: something was read
 	nonce   uint32
 	left    int64
 	letters []Letter
@@ -140,6 +141,13 @@ func (m *Machine) gateAsked(answers []dedup.GateAnswer) {
 			b.verdicts[row] = duplicateKind(m.cfg.Group, m.cfg.Source, b.Records[row].Offset, g.owners[i])
 		case dedup.GateWaiting:
 			b.setOwner(row, a.Owner) // with the nonce it holds now
+			if o, ok := b.read[row]; ok && o.Owner == a.Owner.Owner && o.Fingerprint == a.Owner.Fingerprint {
+				// The key was read in ClickHouse, and the claim is still the one
+				// that was met before: the row is this owner's, not that of
+				// another with other fields that came in between.
+				b.verdicts[row] = duplicateKind(m.cfg.Group, m.cfg.Source, b.Records[row].Offset, a.Owner)
+				return
+			}
 			if m.now-b.heldSince > readAfter {
 				unread = append(unread, Row{b, int(row)})
 			}
@@ -252,9 +260,14 @@ func (m *Machine) gateFound(present []bool) {
 	m.emit(AskOwners{Ref: m.gateCall(), Owners: g.owners})
 }
 
-// settleWait settles a duplicate: its key's row is in, views included.
+// settleWait: the key's row is in, views included. The store is asked once more
+// whether it is the row of the owner that was met.
 func (m *Machine) settleWait(b *Batch, row int32) {
-	b.verdicts[row] = duplicateKind(m.cfg.Group, m.cfg.Source, b.Records[row].Offset, b.owners[row])
+	if b.read == nil {
+		b.read = map[int32]dedup.Owner{}
+	}
+	b.read[row] = b.owners[row]
+	m.gate.again = true
 }
 
 func (m *Machine) collectOwners() {
@@ -272,6 +285,9 @@ func (m *Machine) ownersGone(gone, passed []bool) {
 	g := &m.gate
 	var owners []dedup.Owner
 	there := func(i int) bool { return i < len(g.present) && g.present[i] }
+	for i := range gone {
+		gone[i] = gone[i] || m.neverBrings(g.owners[i])
+	}
 	g.set.Each(func(i int, b *Batch, row int32) {
 		if there(i) && passed[i] {
 			m.settleWait(b, row)
@@ -299,6 +315,27 @@ func (m *Machine) ownersGone(gone, passed []bool) {
 	}
 	g.phase = gateOver
 	m.emit(AwaitOver{Ref: m.gateCall(), Stems: list, Until: m.now + m.cfg.Deadline})
+}
+
+// neverBrings: the owner is a record of this partition that was cut in this
+// life, and it brings no row: it follows another, or waits itself. A claim of a
+// life before may name it.
+func (m *Machine) neverBrings(o dedup.Owner) bool {
+	if o.Group != m.cfg.Group || o.Source != m.cfg.Source {
+		return false
+	}
+	for _, b := range m.held {
+		if !b.Range.Contains(o.Offset) {
+			continue
+		}
+		for i := range b.Records {
+			if b.Records[i].Offset == o.Offset {
+				return b.verdicts[i] != vLate && b.verdicts[i] != vOwn
+			}
+		}
+		return true
+	}
+	return false
 }
 
 func (m *Machine) takeOver() {
@@ -351,6 +388,10 @@ func (m *Machine) gateSleeps() {
 	set, _ := m.closed()
 	if set.Len() == 0 {
 		g.phase = gateIdle
+		return
+	}
+	if g.again {
+		g.again, g.awake = false, true
 		return
 	}
 	if g.wait < gateFirst {

@@ -126,16 +126,16 @@ func (w *worker) fewPartitions(s Set) bool {
 	if w.target.PartitionBy == nil {
 		return false
 	}
-	first, last, any := int64(0), int64(0), false
+	first, last, some := int64(0), int64(0), false
 	s.Each(func(_ int, b *Batch, row int32) {
 		ms := b.Records[row].EventMs
-		if !any || ms < first {
+		if !some || ms < first {
 			first = ms
 		}
-		if !any || ms > last {
+		if !some || ms > last {
 			last = ms
 		}
-		any = true
+		some = true
 	})
 	return w.target.PartitionBy(first, last)
 }
@@ -150,7 +150,7 @@ func (w *worker) read(e Read) Event {
 		defer w.pool.put(b)
 	}
 	present := make([]bool, b.Rows())
-	_, lives := w.until("read "+plural(len(present), "key")+" back from ClickHouse", nil, func() error {
+	lives, _ := w.until("read "+plural(len(present), "key")+" back from ClickHouse", nil, func() error {
 		return w.target.Server.ReadBack(w.ctx, w.target.Table, w.target.Key, b.Columns(w.target.Key...), present)
 	})
 	if !lives {
@@ -191,7 +191,7 @@ func (w *worker) isolate(e Isolate) Event {
 		return scratch.Input()
 	}
 	var bad []writer.BadRow
-	_, lives := w.until("find the rows that ClickHouse refuses", nil, func() (err error) {
+	lives, _ := w.until("find the rows that ClickHouse refuses", nil, func() (err error) {
 		bad, err = w.target.Server.Isolate(w.ctx, w.target.Table, b.Input(), b.Rows(), take)
 		return err
 	})

@@ -41,13 +41,12 @@ func (w *worker) take(f *filling, r *kgo.Record) {
 	i := int32(len(f.batch.Records))
 	rec := Record{Offset: r.Offset}
 	row, reject := w.reader.decode(f.mat.block, r)
-	switch {
-	case reject == nil:
+	if reject == nil {
 		rec.Key, rec.EventMs = row.Key, row.EventTimeMs
 		rec.Fingerprint = uint32(row.Fingerprint) ^ uint32(row.Fingerprint>>32)
 		rec.Cold = w.target.EventTime && rec.EventMs < f.state.SinceMs-w.target.Horizon.Milliseconds()
 		f.mat.rows = append(f.mat.rows, i)
-	default:
+	} else {
 		rec.Status = Rejected
 		if f.batch.Rejects == nil {
 			f.batch.Rejects = map[int32]Reject{}

@@ -99,7 +99,7 @@ func (m *Machine) found(present []bool) {
 	}
 	if j.phase == phaseRead && j.prior != nil {
 		p := j.prior.Tables[0]
-		switch decide(j.same(), p.Mixed || p.Vouched, j.verify, j.facts, there, len(present), m.cfg.Views && !p.Vouched) {
+		switch decide(j.same(), p.Mixed || p.Vouched, j.verify, j.facts, there, m.cfg.Views && !p.Vouched) {
 		case sendAll:
 			j.judged, j.safeAt = true, j.asked
 			m.renewOrSend()
@@ -179,8 +179,9 @@ const (
 
 // decide is the recovery table, case by case, of attempts that are over.
 // same: the rows are the attempt's, by number and digest. mixed: another token
-// was used for some of them, or an operator vouched for the views. there of total rows were found by key.
-func decide(same, mixed, verify bool, f Facts, there, total int, views bool) decision {
+// was used for some of them, or an operator vouched for the views. there: the rows found by
+// key.
+func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 	switch {
 	case same && !mixed && f.Safe && (!verify || there == 0):
 		return sendAll

@@ -307,11 +307,8 @@ func (s *Shell) poll(ctx context.Context) error {
 		err := s.fetchErrors(ctx, fetches)
 		s.mend(ctx)
 		s.client.AllowRebalance()
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			return nil
 		}
 	}
 }
