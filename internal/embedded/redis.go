@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncesink/oncesink/internal/embedded/child"
@@ -126,9 +128,28 @@ func startInProcess(o RedisOptions) (*Redis, error) {
 	if err := mini.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port))); err != nil {
 		return nil, fmt.Errorf("start the in-process Redis on port %d: %w", o.Port, err)
 	}
+	identify(mini)
 	_, _ = fmt.Fprint(o.Output, "redis: no redis-server was found (make setup fetches one on Debian and Ubuntu), so an in-process stand-in serves. It keeps nothing over a restart, "+
-		"does not tell its memory policy (CONFIG GET) nor its run id and replication id, so a lost store is not noticed, and keys expire only while it runs.\n")
+		"knows fewer commands, and keys expire only while it runs.\n")
 	return &Redis{Addr: mini.Addr(), mini: mini}, nil
+}
+
+// identify has the stand-in answer what a sink asks of a server's identity and
+// memory policy, which it does not know by itself. A new one has a new run id,
+// since it starts empty.
+func identify(mini *miniredis.Miniredis) {
+	runID, replID := rand.Text(), rand.Text()
+	mini.Server().SetPreHook(func(p *miniserver.Peer, cmd string, _ ...string) bool {
+		switch strings.ToUpper(cmd) {
+		case "INFO":
+			p.WriteBulk("redis_version:7.0.0\r\nrun_id:" + runID + "\r\ncluster_enabled:0\r\nrole:master\r\nmaster_replid:" + replID + "\r\n")
+		case "CONFIG":
+			p.WriteStrings([]string{"maxmemory-policy", "noeviction", "maxmemory", "0", "hash-max-listpack-entries", "512", "hash-max-listpack-value", "64"})
+		default:
+			return false
+		}
+		return true
+	})
 }
 
 // InProcess tells whether this is the stand-in.

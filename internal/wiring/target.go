@@ -159,6 +159,13 @@ func hooks(server *writer.Server, t *writer.Table) dedup.Hooks {
 			return n == 0, fmt.Sprintf("%d inserts into %s from before still run", n, t), nil
 		},
 		TableEmpty: func(ctx context.Context) (bool, error) { return server.Empty(ctx, t) },
+		TableUUID: func(ctx context.Context) ([16]byte, error) {
+			now, err := server.Describe(ctx, t.String())
+			if err != nil {
+				return [16]byte{}, err
+			}
+			return now.UUID, nil
+		},
 	}
 }
 
