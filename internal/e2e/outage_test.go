@@ -40,25 +40,6 @@ func TestServersThatGoAndComeBackLoseAndDoubleNothing(t *testing.T) {
 	w.verify(truth)
 }
 
-// awaitInserted waits until more than n rows are in the table: the sink is in mid-load.
-func (w *world) awaitInserted(p *sink, n int64) {
-	w.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		table, err := w.inTable()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		switch {
-		case table.rows > n:
-			return
-		case !p.running():
-			w.t.Fatalf("the sink ended by itself with %d", p.code)
-		case time.Now().After(deadline):
-			w.t.Fatalf("%d rows after two minutes, want more than %d; the sink said:\n%s", table.rows, n, p.said(20))
-		}
-	}
-}
-
 func TestRebalanceBetweenTwoSinksLosesAndDoublesNothing(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 8, report: true, slow: 20 * time.Millisecond})
 	const share = 8000

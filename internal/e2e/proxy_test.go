@@ -77,19 +77,9 @@ func TestLateLandingIsRefusedByTheServer(t *testing.T) {
 	rule := w.insertRule(proxy, faultproxy.RuleOptions{Fault: faultproxy.HoldRequest, Every: 4, Limit: 1})
 	f.allow(8000)
 	w.await(p, rule, func(a faultproxy.Account) bool { return a.Holding > 0 })
-	held := p.trace.standing(pipeline.StepInserting)
 	w.foreign(3 * window) // nothing that was sent before is remembered now
 	// The sink gives up, waits until the server must refuse the statement, and sends the rows again. Only then does the statement arrive.
-	if err := p.trace.await(ctx, func() bool {
-		for _, partition := range held {
-			if p.trace.stand[partition] == pipeline.StepInserting {
-				return false
-			}
-		}
-		return len(held) > 0
-	}); err != nil {
-		t.Fatalf("the rows of the held insert were not sent again: %v; the sink said:\n%s", err, p.said(20))
-	}
+	w.awaitSettled(p)
 	rule.Release()
 	if err := rule.AwaitLateReply(ctx, 1); err != nil {
 		t.Fatalf("the server did not answer the late insert: %v", err)
@@ -105,17 +95,4 @@ func TestLateLandingIsRefusedByTheServer(t *testing.T) {
 	if got := w.s.sql(t, "SELECT count() FROM system.query_log WHERE startsWith(query_id, '%s') AND exception_code = 395", w.queryIDs()); got != "1" {
 		t.Errorf("the query log has %s refusals by deadline, want 1", got)
 	}
-}
-
-// standing are the partitions that stand at a step.
-func (tr *trace) standing(at pipeline.Step) []int32 {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	var out []int32
-	for p, s := range tr.stand {
-		if s == at {
-			out = append(out, p)
-		}
-	}
-	return out
 }

@@ -112,21 +112,49 @@ func (w *world) deadLetters() int64 {
 	return n
 }
 
+// stalls is how long nothing may move, on a machine whose cores others use too.
+const stalls = 90 * time.Second
+
 // awaitSettled waits until everything in Kafka is committed past, by a sink that runs.
 func (w *world) awaitSettled(p *sink) {
 	w.t.Helper()
-	for deadline := time.Now().Add(drainPatience); ; time.Sleep(100 * time.Millisecond) {
+	w.awaitMoving(p, "everything is committed", func() (moved int64, done bool) {
 		open := int64(0)
 		for _, o := range w.offsets() {
 			open += o.end - o.committed
+			moved += o.committed
 		}
+		return moved, open == 0
+	})
+}
+
+// awaitInserted waits until more than n rows are in the table: the sink is in mid-load.
+func (w *world) awaitInserted(p *sink, n int64) {
+	w.t.Helper()
+	w.awaitMoving(p, fmt.Sprintf("more than %d rows are in the table", n), func() (int64, bool) {
+		table, err := w.inTable()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return table.rows, table.rows > n
+	})
+}
+
+// awaitMoving waits for look as long as what it counts moves. A sink that stands shows its goroutines.
+func (w *world) awaitMoving(p *sink, until string, look func() (moved int64, done bool)) {
+	w.t.Helper()
+	before, since := int64(-1), time.Now()
+	for ; ; time.Sleep(100 * time.Millisecond) {
+		moved, done := look()
 		switch {
-		case open == 0:
+		case done:
 			return
 		case !p.running():
-			w.t.Fatalf("%s ended by itself with %d while %d records were open", p.name, p.code, open)
-		case time.Now().After(deadline):
-			w.t.Fatalf("%d records were still open after %s", open, drainPatience)
+			w.t.Fatalf("%s ended by itself with %d before %s", p.name, p.code, until)
+		case moved != before:
+			before, since = moved, time.Now()
+		case time.Since(since) > stalls:
+			p.wait(0)
 		}
 	}
 }
