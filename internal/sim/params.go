@@ -74,7 +74,7 @@ func Draw(seed uint64) Params {
 	p.WindowMs = []int64{600_000, 600_000, 60_000}[r.IntN(3)]
 	p.Groups = []int{1, 1, 2}[r.IntN(3)]
 	p.MaxCut = 1 + r.IntN(8)
-	p.Metadata = []int{4096, 4096, 1400}[r.IntN(3)]
+	p.Metadata = []int{4096, 4096, 2600}[r.IntN(3)]
 	if r.IntN(3) == 0 {
 		p.Gaps = 15
 	}

@@ -16,7 +16,12 @@ const heldMost = 16
 
 // room: a batch that claims always finds room for its intent, so the bound is
 // checked before: the encoded list with the batch to come and one late entry.
+// A range that the list holds already is replaced in it and needs no room: held
+// back, it could be what others wait for.
 func (m *Machine) room() bool {
+	if m.WantFrom(m.next).Exact {
+		return true
+	}
 	if len(m.held) >= heldMost {
 		return false
 	}
@@ -30,6 +35,11 @@ func (m *Machine) room() bool {
 	for i := range m.plan {
 		entries++
 		late += len(m.plan[i].Late)
+		if m.plan[i].Late != nil && m.plan[i].Range.First < m.next {
+			// This late set waits for its range to be cut to the end, and goes
+			// before any other.
+			entries, late = entries-1, late-lateMost
+		}
 	}
 	if len(m.held) == 0 {
 		return true // the smallest list; check refuses a broker with less room
