@@ -13,17 +13,17 @@ import (
 // can't be asked is an error: it may be running one.
 func (s *Server) RunningSince(ctx context.Context, queryIDPrefix string, since time.Duration) (int, error) {
 	var total atomic.Int64
-	err := s.onEvery(ctx, func(r *replicaState) error {
+	err := s.onEvery(func(r *replicaState) error {
 		from, err := s.processesOf(ctx, r)
 		if err != nil {
 			return err
 		}
-		row, err := s.readOne(ctx, r, 1, fmt.Sprintf("SELECT toString(count()) FROM %s WHERE startsWith(query_id, %s) AND is_initial_query AND elapsed >= %.3f",
+		value, err := s.value(ctx, r, fmt.Sprintf("SELECT toString(count()) FROM %s WHERE startsWith(query_id, %s) AND is_initial_query AND elapsed >= %.3f",
 			from, quoteText(queryIDPrefix), since.Seconds()))
 		if err != nil {
 			return err
 		}
-		total.Add(number(row[0]))
+		total.Add(number(value))
 		return nil
 	})
 	if err != nil {

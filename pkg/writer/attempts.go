@@ -37,7 +37,7 @@ func (s *Server) Attempts(ctx context.Context, stem, exact string, pieces int, f
 	var unknown []string
 	done := map[int]bool{}
 	onlyRejected, noneCut := true, true
-	err = s.onEvery(ctx, func(r *replicaState) error {
+	err = s.onEvery(func(r *replicaState) error {
 		state, err := s.logSince(ctx, r, "query_log", from)
 		if err != nil {
 			return err

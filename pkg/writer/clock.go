@@ -81,12 +81,12 @@ func (s *Server) measureClock(ctx context.Context, r *replicaState) (clock, erro
 	var best clock
 	for range clockSamples {
 		sent := time.Now()
-		row, err := s.readOne(ctx, r, 1, "SELECT toString(toUnixTimestamp64Micro(now64(6)))")
+		value, err := s.value(ctx, r, "SELECT toString(toUnixTimestamp64Micro(now64(6)))")
 		if err != nil {
 			return clock{}, err
 		}
 		way := time.Since(sent)
-		server := time.UnixMicro(number(row[0]))
+		server := time.UnixMicro(number(value))
 		c := clock{offset: server.Sub(sent.Add(way / 2)), uncertainty: way/2 + time.Microsecond, measured: time.Now()}
 		if best.measured.IsZero() || c.uncertainty < best.uncertainty {
 			best = c

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/ClickHouse/ch-go/compress"
 	"github.com/ClickHouse/ch-go/proto"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -17,7 +17,7 @@ import (
 //
 // The packets are ch-go's, the order of the exchange is kept here and not by ch.Client, for three reasons. The outcome of an insert hangs on whether the block has begun
 // to leave, which only the sender knows. ch.Client sends a Cancel when its context ends, and a cancelled insert can leave the table written and its views not: here nothing is ever
-// cancelled, the connection is just closed. And the block goes out in frames of 1 MiB instead of being held twice.
+// cancelled, the connection is just closed. And the block goes out in frames of 1 MiB instead of being held three times.
 type conn struct {
 	raw     net.Conn
 	addr    string
@@ -26,9 +26,10 @@ type conn struct {
 	version int
 
 	compression proto.Compression
-	frames      *compress.Writer
-	buf         proto.Buffer // packets to be written
-	block       proto.Buffer // an encoded block before compression
+	wire        *bufio.Writer
+	buf         proto.Buffer  // packets to be written
+	out         *frameWriter  // where blocks go
+	columns     *proto.Writer // encodes columns into out
 
 	reused bool // it has served an exchange before
 	broken bool // it must not serve another one
@@ -40,8 +41,10 @@ type request struct {
 	body     string
 	id       string
 	settings []proto.Setting
-	input    proto.Input            // one block for an INSERT
-	external map[string]proto.Input // external tables
+	// settingsFor makes the settings once it is known which server gets the statement.
+	settingsFor func(*facts) []proto.Setting
+	input       proto.Input            // one block for an INSERT
+	external    map[string]proto.Input // external tables
 	// result takes the blocks of a SELECT; onBlock, when set, is called after each one that has rows.
 	result  proto.Result
 	onBlock func(rows int) error
@@ -56,9 +59,6 @@ type stage struct {
 	answered bool // the server has sent something since the query left
 	sent     bool // the block has begun to leave: the server may have it
 }
-
-// frameSize is how much of a block is compressed at once; it is what ClickHouse's own client does.
-const frameSize = 1 << 20
 
 // exchange runs one statement. The connection stays usable only if it returns nil or an exception of the server.
 func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
@@ -165,7 +165,7 @@ func (c *conn) sendQuery(q *request) error {
 	if err := c.putBlock("", nil); err != nil { // the end of external tables
 		return err
 	}
-	return c.flush()
+	return c.push()
 }
 
 // answerHeader reads the columns that an INSERT expects and sends the block.
@@ -188,84 +188,57 @@ func (c *conn) answerHeader(q *request, st *stage) error {
 			return &inputError{err}
 		}
 	}
-	c.block.Reset()
-	if err := c.encodeBlock(&c.block, q.input); err != nil {
+	if err := prepareBlock(q.input); err != nil {
 		return &inputError{err}
 	}
 	st.sent = true
 	c.buf.Reset()
 	proto.ClientCodeData.Encode(&c.buf)
 	proto.ClientData{}.EncodeAware(&c.buf, c.version)
-	if err := c.sendFrames(); err != nil {
+	if err := c.put(); err != nil {
+		return err
+	}
+	if err := c.writeBlock(q.input); err != nil {
 		return err
 	}
 	if err := c.putBlock("", nil); err != nil { // the end of the data
 		return err
 	}
-	return c.flush()
+	return c.push()
 }
 
-// sendFrames writes the encoded block frame by frame.
-func (c *conn) sendFrames() error {
-	rest := c.block.Buf
-	if c.compression == proto.CompressionDisabled {
-		buffers := net.Buffers{c.buf.Buf, rest}
-		_, err := buffers.WriteTo(c.raw)
-		c.buf.Reset()
-		return err
-	}
-	for len(rest) > 0 {
-		n := min(len(rest), frameSize)
-		if err := c.frames.Compress(rest[:n]); err != nil {
-			return err
-		}
-		c.buf.Buf = append(c.buf.Buf, c.frames.Data...)
-		rest = rest[n:]
-		if err := c.flush(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// putBlock appends a data packet to the buffer. It is for small blocks.
+// putBlock sends what is in the buffer and a data packet behind it.
 func (c *conn) putBlock(table string, input proto.Input) error {
 	proto.ClientCodeData.Encode(&c.buf)
 	proto.ClientData{TableName: table}.EncodeAware(&c.buf, c.version)
-	start := len(c.buf.Buf)
-	if err := c.encodeBlock(&c.buf, input); err != nil {
-		return &inputError{err}
+	if err := c.put(); err != nil {
+		return err
 	}
-	if c.compression == proto.CompressionDisabled {
-		return nil
-	}
-	raw := append(c.block.Buf[:0], c.buf.Buf[start:]...)
-	c.block.Buf = raw
-	c.buf.Buf = c.buf.Buf[:start]
-	for len(raw) > 0 {
-		n := min(len(raw), frameSize)
-		if err := c.frames.Compress(raw[:n]); err != nil {
+	if len(input) > 0 {
+		if err := prepareBlock(input); err != nil {
 			return &inputError{err}
 		}
-		c.buf.Buf = append(c.buf.Buf, c.frames.Data...)
-		raw = raw[n:]
+		return c.writeBlock(input)
 	}
-	return nil
+	c.columns.ChainBuffer(func(buf *proto.Buffer) { proto.Block{}.EncodeAware(buf, c.version) })
+	if _, err := c.columns.Flush(); err != nil {
+		return err
+	}
+	return c.out.flush()
 }
 
-func (c *conn) encodeBlock(to *proto.Buffer, input proto.Input) error {
-	b := proto.Block{Columns: len(input)}
-	if len(input) > 0 {
-		b.Rows = input[0].Data.Rows()
-		b.Info.BucketNum = -1
-	}
-	return b.EncodeBlock(to, c.version, input)
-}
-
-func (c *conn) flush() error {
-	_, err := c.raw.Write(c.buf.Buf)
+// put hands what is in the buffer over to the wire; push lets it leave.
+func (c *conn) put() error {
+	_, err := c.wire.Write(c.buf.Buf)
 	c.buf.Reset()
 	return err
+}
+
+func (c *conn) push() error {
+	if err := c.put(); err != nil {
+		return err
+	}
+	return c.wire.Flush()
 }
 
 // data reads one block of a result.

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -66,7 +67,10 @@ func dial(ctx context.Context, cfg *Config, addr string) (*conn, error) {
 		raw = first
 	}
 	c := &conn{raw: raw, addr: addr, reader: proto.NewReader(raw)}
-	c.compression, c.frames = compression(cfg.Compression)
+	c.wire = bufio.NewWriterSize(raw, 32<<10)
+	c.out = &frameWriter{to: c.wire}
+	c.compression, c.out.frames = compression(cfg.Compression)
+	c.columns = proto.NewWriter(c.out, new(proto.Buffer))
 	shakeCtx, cancelShake := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancelShake()
 	deadline, _ := shakeCtx.Deadline()
@@ -102,7 +106,7 @@ func (c *conn) handshake(cfg *Config) error {
 		Name: clientName, Major: clientMajor, Minor: clientMinor, ProtocolVersion: proto.Version,
 		Database: cfg.Database, User: cfg.Username, Password: cfg.Password,
 	}.Encode(&c.buf)
-	if err := c.flush(); err != nil {
+	if err := c.push(); err != nil {
 		return err
 	}
 	code, err := c.reader.UVarInt()
@@ -122,7 +126,7 @@ func (c *conn) handshake(cfg *Config) error {
 	c.version = min(proto.Version, c.hello.Revision)
 	if proto.FeatureAddendum.In(c.version) {
 		c.buf.PutString("") // quota key
-		return c.flush()
+		return c.push()
 	}
 	return nil
 }

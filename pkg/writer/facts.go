@@ -7,9 +7,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
 )
 
-// facts is what a replica says about itself, read once per life of its process.
+// facts is what a server says about itself.
 type facts struct {
 	version   string
 	timezone  string
@@ -18,46 +21,73 @@ type facts struct {
 	mergeTree map[string]string // defaults of tables' deduplication windows
 	replMerge map[string]string // the same for replicated ones
 	guessed   bool              // the user may not see those two
+	read      time.Time
 }
 
 // leastDefaults are the smallest defaults that any version of the server has had.
 var leastDefaults = map[string]string{"non_replicated_deduplication_window": "0", "replicated_deduplication_window": "100", "replicated_deduplication_window_seconds": "3600"}
 
-func (s *Server) factsOf(ctx context.Context, r *replicaState) (*facts, error) {
+// factsMaxAge bounds how long a changed profile or limit goes unnoticed.
+const factsMaxAge = 5 * time.Minute
+
+// factsOf are those of the server that the address leads to now.
+func (s *Server) factsOf(ctx context.Context, r *replicaState) (f *facts, err error) {
+	err = s.session(ctx, r, true, func(do doer) error {
+		_, err := do(ctx, &request{body: "SELECT 1", result: discard{}, settingsFor: func(known *facts) []proto.Setting { f = known; return nil }})
+		return err
+	})
+	return f, err
+}
+
+// factsOn are those of the server behind a connection. An upgraded server says so in its handshake, and has settings that need pinning.
+func (s *Server) factsOn(ctx context.Context, r *replicaState, c *conn) (*facts, error) {
+	who := c.hello.String()
 	r.mu.Lock()
-	f := r.facts
+	f := r.facts[who]
 	r.mu.Unlock()
-	if f != nil {
+	if f != nil && time.Since(f.read) < factsMaxAge {
 		return f, nil
 	}
-	row, err := s.readOne(ctx, r, 3, "SELECT version(), timezone(), hostName()")
+	f, err := s.readFacts(ctx, s.with(r, c), r.addr)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	if r.facts == nil {
+		r.facts = map[string]*facts{}
+	}
+	r.facts[who] = f
+	r.mu.Unlock()
+	return f, nil
+}
+
+func (s *Server) readFacts(ctx context.Context, do doer, addr string) (*facts, error) {
+	row, err := do.readOne(ctx, 3, "SELECT version(), timezone(), hostName()")
 	var ex *Exception
 	if errors.As(err, &ex) && ex.Code == 164 {
-		return nil, &Exception{Code: ex.Code, Replica: r.addr, Message: fmt.Sprintf("user %s is read-only (readonly = 1), so nothing can be written: ALTER USER %s SETTINGS readonly = 0", s.cfg.Username, quoteName(s.cfg.Username))}
+		return nil, &Exception{Code: ex.Code, Replica: addr, Message: fmt.Sprintf("user %s is read-only (readonly = 1), so nothing can be written: ALTER USER %s SETTINGS readonly = 0", s.cfg.Username, quoteName(s.cfg.Username))}
 	}
 	if err != nil {
 		return nil, err
 	}
-	f = &facts{version: row[0], timezone: row[1], host: row[2]}
-	if f.settings, err = s.settingsFrom(ctx, r, "system.settings", "name IN ("+quoteTexts(settingsOfInterest())+")"); err != nil {
+	f := &facts{version: row[0], timezone: row[1], host: row[2], read: time.Now()}
+	if f.settings, err = do.settings(ctx, "system.settings", "name IN ("+quoteTexts(settingsOfInterest())+")"); err != nil {
 		return nil, err
 	}
 	for table, defaults := range map[string]*map[string]string{"system.merge_tree_settings": &f.mergeTree, "system.replicated_merge_tree_settings": &f.replMerge} {
-		*defaults, err = s.settingsFrom(ctx, r, table, "name LIKE '%deduplication_window%'")
+		*defaults, err = do.settings(ctx, table, "name LIKE '%deduplication_window%'")
 		if errors.As(err, &ex) && ex.Code == 497 {
 			*defaults, f.guessed = leastDefaults, true
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	r.mu.Lock()
-	r.facts = f
-	r.mu.Unlock()
 	return f, nil
 }
 
-func (s *Server) settingsFrom(ctx context.Context, r *replicaState, table, where string) (map[string]string, error) {
-	rows, err := s.read(ctx, r, 2, "SELECT name, value FROM "+table+" WHERE "+where)
+// settings reads names and values of settings.
+func (do doer) settings(ctx context.Context, table, where string) (map[string]string, error) {
+	rows, err := do.read(ctx, 2, "SELECT name, value FROM "+table+" WHERE "+where)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (c *checker) profile(ctx context.Context, r *replicaState) error {
 		c.add(SeverityError, "readonly", "ALTER USER "+user+" SETTINGS readonly = 0", "user %s is read-only (readonly = %s): nothing can be written", c.s.cfg.Username, mode)
 		return nil
 	}
-	fixed, err := c.s.settingsFrom(ctx, r, "system.settings", "readonly AND name IN ("+quoteTexts(settingsOfInterest())+")")
+	fixed, err := c.s.on(r).settings(ctx, "system.settings", "readonly AND name IN ("+quoteTexts(settingsOfInterest())+")")
 	if err != nil {
 		return err
 	}

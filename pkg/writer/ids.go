@@ -9,7 +9,7 @@ import (
 	"github.com/oncesink/oncesink/pkg/batcher"
 )
 
-// Piece numbers the statements of a batch that is cut by table partitions; WholeBatch stands for a batch in one statement.
+// WholeBatch stands for the number of a piece where a batch isn't cut by table partitions.
 const WholeBatch = -1
 
 // Token is the insert deduplication token of a batch or of one piece of it. It is made of what the rows are, not of who sends them: a replay by another group

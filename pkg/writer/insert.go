@@ -62,14 +62,10 @@ func (s *Server) insertOn(ctx context.Context, do doer, r *replicaState, st *Sta
 }
 
 func (s *Server) send(ctx context.Context, do doer, r *replicaState, st *Statement, body string) Result {
-	var sent stage
-	f, err := s.factsOf(ctx, r)
-	if err == nil {
-		sent, err = do(ctx, &request{
-			body: body, id: st.QueryID, settings: s.insertSettings(f, st, body), input: st.Input,
-			header: func(columns proto.ColInfoInput) error { return sameColumns(columns, st.Input) },
-		})
-	}
+	sent, err := do(ctx, &request{
+		body: body, id: st.QueryID, settingsFor: func(f *facts) []proto.Setting { return s.insertSettings(f, st, body) }, input: st.Input,
+		header: func(columns proto.ColInfoInput) error { return sameColumns(columns, st.Input) },
+	})
 	result := classify(err, sent, st.Table)
 	result.Replica = r.addr
 	return result

@@ -47,11 +47,11 @@ func (s *Server) logSince(ctx context.Context, r *replicaState, log string, from
 		state.why = fmt.Sprintf("%s started at %s, and what it had not yet logged before is lost", r.addr, started.UTC().Format(time.DateTime))
 		return state, nil
 	}
-	row, err := s.readOne(ctx, r, 1, "SELECT toString(count()) FROM system.tables WHERE database = 'system' AND name = "+quoteText(log))
+	value, err := s.value(ctx, r, "SELECT toString(count()) FROM system.tables WHERE database = 'system' AND name = "+quoteText(log))
 	if err != nil {
 		return state, err
 	}
-	if row[0] == "0" {
+	if value == "0" {
 		state.why = fmt.Sprintf("%s has no system.%s, or %s may not see it", r.addr, log, s.cfg.Username)
 		return state, nil
 	}
@@ -60,11 +60,11 @@ func (s *Server) logSince(ctx context.Context, r *replicaState, log string, from
 		if err != nil {
 			return state, err
 		}
-		row, err := s.readOne(ctx, r, 1, fmt.Sprintf("SELECT toString(count()) FROM (SELECT 1 FROM %s WHERE event_date >= toDate(%d) - 30 AND event_time <= toDateTime(%[2]d) LIMIT 1)", source, from.Unix()))
+		value, err := s.value(ctx, r, fmt.Sprintf("SELECT toString(count()) FROM (SELECT 1 FROM %s WHERE event_date >= toDate(%d) - 30 AND event_time <= toDateTime(%[2]d) LIMIT 1)", source, from.Unix()))
 		if err != nil {
 			return denied(state, err)
 		}
-		if row[0] == "0" {
+		if value == "0" {
 			state.why = fmt.Sprintf("system.%s of %s doesn't reach back to %s", log, r.addr, from.UTC().Format(time.DateTime))
 			return state, nil
 		}
@@ -109,9 +109,9 @@ func (s *Server) shortestUptime(ctx context.Context, r *replicaState) (time.Dura
 		}
 		body = "SELECT toString(toInt64(min(value))) FROM " + source + " WHERE metric = 'Uptime'"
 	}
-	row, err := s.readOne(ctx, r, 1, body)
+	value, err := s.value(ctx, r, body)
 	if err != nil {
 		return 0, err
 	}
-	return time.Duration(number(row[0])) * time.Second, nil
+	return time.Duration(number(value)) * time.Second, nil
 }

@@ -11,11 +11,11 @@ import (
 type Outcome uint8
 
 const (
-	// Unknown: rows may be in the table, in a part of its partitions or views, or may still come. It is the answer to everything that isn't proven to be one of the others.
+	// Unknown says that rows may be in the table, in a part of its partitions or views, or may still come. It is the answer to everything that isn't proven to be one of the others.
 	Unknown Outcome = iota
-	// Written: the server reported the end of the statement: table and views have the rows.
+	// Written says that the server reported the end of the statement: table and views have the rows.
 	Written
-	// Rejected: nothing of the statement was written, or will be.
+	// Rejected says that nothing of the statement was written, or will be.
 	Rejected
 )
 
@@ -24,6 +24,7 @@ func (o Outcome) String() string { return [...]string{"unknown", "written", "rej
 // Cause says why an insert wasn't written, as far as it decides what to do next.
 type Cause uint8
 
+// The causes.
 const (
 	None              Cause = iota
 	Late                    // the server refused it by its deadline

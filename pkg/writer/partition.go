@@ -103,9 +103,10 @@ func withoutParentheses(key string) string {
 		c := key[i]
 		switch {
 		case quote != 0:
-			if c == '\\' {
+			switch c {
+			case '\\':
 				i++
-			} else if c == quote {
+			case quote:
 				quote = 0
 			}
 		case c == '\'' || c == '`' || c == '"':

@@ -29,7 +29,7 @@ type replicaState struct {
 	failures int
 	retryAt  time.Time
 	clock    clock
-	facts    *facts
+	facts    map[string]*facts // by what a server says of itself in its handshake: behind a balancer there may be several
 }
 
 func newReplica(addr string, maxConns int) *replicaState {
@@ -72,12 +72,9 @@ func (r *replicaState) takeIdle() *conn {
 	return nil
 }
 
-func (s *Server) release(r *replicaState, c *conn, err error) {
+func (s *Server) release(r *replicaState, c *conn) {
 	if c.broken {
 		c.close()
-		if err != nil && unreachable(err) && !errors.Is(err, context.Canceled) && !c.reused {
-			s.markDown(r, err)
-		}
 	} else {
 		c.idle = time.Now()
 		r.mu.Lock()

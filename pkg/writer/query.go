@@ -18,6 +18,7 @@ import (
 // Format is how Query prints rows.
 type Format string
 
+// The formats that are printed.
 const (
 	TSV       Format = "TabSeparated"
 	JSONLines Format = "JSONEachRow"
@@ -131,7 +132,7 @@ func (s *Server) printFormatted(ctx context.Context, r *replicaState, statement 
 
 // insertInline runs an INSERT. New servers parse inline data themselves when asked to; without data there is nothing to parse.
 func (s *Server) insertInline(ctx context.Context, r *replicaState, statement string) error {
-	known, err := s.settingsFrom(ctx, r, "system.settings", "name = 'send_table_structure_on_insert_with_inline_data'")
+	known, err := s.on(r).settings(ctx, "system.settings", "name = 'send_table_structure_on_insert_with_inline_data'")
 	if err != nil {
 		return err
 	}

@@ -46,11 +46,16 @@ func (s *Server) readAny(ctx context.Context, columns int, body string) (rows []
 	return rows, err
 }
 
-// readOne is read for a result of one row.
-func (s *Server) readOne(ctx context.Context, r *replicaState, columns int, body string) ([]string, error) {
-	return s.on(r).readOne(ctx, columns, body)
+// value reads a result of one row and one column.
+func (s *Server) value(ctx context.Context, r *replicaState, body string) (string, error) {
+	row, err := s.on(r).readOne(ctx, 1, body)
+	if err != nil {
+		return "", err
+	}
+	return row[0], nil
 }
 
+// readOne is read for a result of one row.
 func (do doer) readOne(ctx context.Context, columns int, body string) ([]string, error) {
 	rows, err := do.read(ctx, columns, body)
 	if err != nil {

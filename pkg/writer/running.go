@@ -12,17 +12,17 @@ import (
 func (s *Server) Running(ctx context.Context, queryIDPrefix string) (int, error) {
 	total := 0
 	var mu sync.Mutex
-	err := s.onEvery(ctx, func(r *replicaState) error {
+	err := s.onEvery(func(r *replicaState) error {
 		from, err := s.processesOf(ctx, r)
 		if err != nil {
 			return err
 		}
-		row, err := s.readOne(ctx, r, 1, fmt.Sprintf("SELECT toString(count()) FROM %s WHERE startsWith(query_id, %s) AND is_initial_query", from, quoteText(queryIDPrefix)))
+		value, err := s.value(ctx, r, fmt.Sprintf("SELECT toString(count()) FROM %s WHERE startsWith(query_id, %s) AND is_initial_query", from, quoteText(queryIDPrefix)))
 		if err != nil {
 			return err
 		}
 		mu.Lock()
-		total += int(number(row[0]))
+		total += int(number(value))
 		mu.Unlock()
 		return nil
 	})
@@ -37,7 +37,7 @@ func (s *Server) processesOf(ctx context.Context, r *replicaState) (string, erro
 }
 
 // onEvery calls f for all replicas at once and fails when one fails.
-func (s *Server) onEvery(ctx context.Context, f func(*replicaState) error) error {
+func (s *Server) onEvery(f func(*replicaState) error) error {
 	failures := make([]error, len(s.replicas))
 	var wg sync.WaitGroup
 	for i, r := range s.replicas {

@@ -159,8 +159,8 @@ func (s *Server) run(ctx context.Context, r *replicaState, q *request) (stage, e
 			return stage{}, err
 		}
 		reused := c.reused
-		st, err := c.exchange(ctx, q)
-		s.release(r, c, err)
+		st, err := s.exchange(ctx, r, c, q)
+		s.release(r, c)
 		if err == nil {
 			return st, nil
 		}
@@ -173,12 +173,25 @@ func (s *Server) run(ctx context.Context, r *replicaState, q *request) (stage, e
 			}
 			continue
 		}
-		var ex *Exception
-		if !errors.As(err, &ex) {
-			err = fmt.Errorf("clickhouse %s: %w", r.addr, err)
-		}
 		return st, err
 	}
+}
+
+// exchange runs one statement on a connection, with settings made for the server that it leads to.
+func (s *Server) exchange(ctx context.Context, r *replicaState, c *conn, q *request) (st stage, err error) {
+	if q.settingsFor != nil {
+		f, err := s.factsOn(ctx, r, c)
+		if err != nil {
+			return st, err
+		}
+		q.settings = q.settingsFor(f)
+	}
+	st, err = c.exchange(ctx, q)
+	var ex *Exception
+	if err != nil && !errors.As(err, &ex) {
+		err = fmt.Errorf("clickhouse %s: %w", r.addr, err)
+	}
+	return st, err
 }
 
 func sortedNames[V any](m map[string]V) []string {

@@ -2,7 +2,6 @@ package writer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -22,9 +21,9 @@ func (s *Server) session(ctx context.Context, r *replicaState, keep bool, f func
 	if err != nil {
 		return err
 	}
-	err = f(c.doer())
+	err = f(s.with(r, c))
 	c.broken = c.broken || !keep
-	s.release(r, c, nil)
+	s.release(r, c)
 	return err
 }
 
@@ -34,9 +33,9 @@ func (s *Server) openSession(ctx context.Context, r *replicaState) (doer, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.doer(), func() {
+	return s.with(r, c), func() {
 		c.broken = true
-		s.release(r, c, nil)
+		s.release(r, c)
 	}, nil
 }
 
@@ -51,24 +50,19 @@ func (s *Server) alive(ctx context.Context, r *replicaState) (*conn, error) {
 			return c, nil
 		}
 		c.broken = true
-		s.release(r, c, nil)
+		s.release(r, c)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("clickhouse %s: %w", r.addr, err)
 		}
 	}
 }
 
-func (c *conn) doer() doer {
+func (s *Server) with(r *replicaState, c *conn) doer {
 	return func(ctx context.Context, q *request) (stage, error) {
 		if c.broken {
 			return stage{}, fmt.Errorf("clickhouse %s: the session has ended", c.addr)
 		}
-		st, err := c.exchange(ctx, q)
-		var ex *Exception
-		if err != nil && !errors.As(err, &ex) {
-			err = fmt.Errorf("clickhouse %s: %w", c.addr, err)
-		}
-		return st, err
+		return s.exchange(ctx, r, c, q)
 	}
 }
 
@@ -78,7 +72,7 @@ func (c *conn) ping(ctx context.Context) error {
 	defer end()
 	c.buf.Reset()
 	proto.ClientCodePing.Encode(&c.buf)
-	err := c.flush()
+	err := c.push()
 	if err == nil {
 		var code uint64
 		if code, err = c.reader.UVarInt(); err == nil && proto.ServerCode(code) != proto.ServerCodePong {

@@ -28,7 +28,7 @@ func (s *Server) BlocksSince(ctx context.Context, t *Table, from time.Time) ([]S
 	counts := map[string]int{}
 	var unknown []string
 	note := func(why string) { mu.Lock(); unknown = append(unknown, why); mu.Unlock() }
-	err := s.onEvery(ctx, func(r *replicaState) error {
+	err := s.onEvery(func(r *replicaState) error {
 		state, err := s.logSince(ctx, r, "part_log", from)
 		if err != nil {
 			return err
@@ -93,11 +93,11 @@ func (s *Server) replicasNotAsked(ctx context.Context, targets []target) (map[st
 				if err != nil {
 					return err
 				}
-				row, err := s.readOne(ctx, r, 1, "SELECT toString(count()) FROM system.clusters WHERE cluster = "+quoteText(cluster))
+				value, err := s.value(ctx, r, "SELECT toString(count()) FROM system.clusters WHERE cluster = "+quoteText(cluster))
 				if err != nil {
 					return err
 				}
-				asked = number(row[0])
+				asked = number(value)
 			}
 			rows, err := s.read(ctx, r, 1, fmt.Sprintf("SELECT toString(total_replicas) FROM system.replicas WHERE database = %s AND table = %s", quoteText(to.database), quoteText(to.name)))
 			switch {
