@@ -135,7 +135,7 @@ func (a *Account) proof() []string {
 		say("no acknowledgement was cut, so that door was not tried")
 	}
 	if n := len(a.Crashes); n < a.Planned.Crashes {
-		say("the sink was killed %s instead of %d", times(n), a.Planned.Crashes)
+		say("the sink was killed %s instead of %s", times(n), times(a.Planned.Crashes))
 	}
 	inserting := 0
 	for _, c := range a.Crashes {

@@ -174,33 +174,32 @@ func (r *run) faultsAndAll(ctx context.Context) (*Account, error) {
 	r.bar = progress.Start(progress.Options{W: r.o.Progress, Label: "demo", Unit: "rows in the table", Total: truth.Keys, Terminal: r.o.Terminal})
 	defer r.bar.Done()
 
-	// The helpers end with the acts: first who sends, then who looks.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var sending, looking sync.WaitGroup
-	defer looking.Wait()
-	defer sending.Wait()
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
 	defer cancel(nil)
-	looked, stopLooking := context.WithCancel(ctx)
-	defer stopLooking()
-	background := func(w *sync.WaitGroup, ctx context.Context, f func(context.Context) error) {
-		w.Go(func() {
+	help := func(f func(context.Context) error) (stop func()) {
+		ctx, leave := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		helpers.Go(func() {
+			defer close(ended)
 			if err := f(ctx); err != nil && ctx.Err() == nil {
 				cancel(err)
 			}
 		})
+		return func() { leave(); <-ended }
 	}
-	background(&sending, ctx, r.feed.produce)
-	background(&sending, ctx, r.resendByHand)
-	background(&looking, looked, r.watch)
-
-	if err := r.perform(ctx); err != nil {
-		return nil, errors.Join(context.Cause(ctx), err)
+	stopFeed, stopHand, stopWatch := help(r.feed.produce), help(r.resendByHand), help(r.watch)
+	err = r.perform(ctx)
+	// The last act waits for all of it; when it gave up, they are stopped in what they do: first who sends, then who looks.
+	stopHand()
+	stopFeed()
+	stopWatch()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
-	sending.Wait()
-	stopLooking()
-	looking.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return r.account(ctx, db, truth)

@@ -2,12 +2,14 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/bench/load"
@@ -201,7 +203,7 @@ func (f *feed) offsets(ctx context.Context) (list []Partition, letters int64, er
 		return nil, 0, fmt.Errorf("kafka: end offsets: %w", err)
 	}
 	committed, err := f.admin.FetchOffsets(ctx, group)
-	if err != nil {
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that never committed
 		return nil, 0, fmt.Errorf("kafka: committed offsets of %s: %w", group, err)
 	}
 	for p := range int32(partitions) {

@@ -83,7 +83,7 @@ func (a *Account) Write(w io.Writer) error {
 	line("the producer", "%s records, %s of them repeat an earlier one (%s in another partition)", n(a.Produced), n(a.Doors.Producer), n(a.Doors.Elsewhere))
 	line("cut acknowledgements", "%d; %s", a.Cuts, a.Doors.Cuts.text())
 	line("kill -9 of the sink", "%d (%s); %s", len(a.Crashes), crashes(a.Crashes), a.Doors.Restarts.text())
-	line("sent again by hand", "%s records, %s; %s of them were in the table at that moment", n(byHand), times(len(a.Doors.ByHand)), n(there))
+	line("sent again by hand", "%s records, in %s; %s of them were in the table at that moment", n(byHand), count(int64(len(a.Doors.ByHand)), "slice"), n(there))
 	b.WriteString("\nWhat is there now\n")
 	line("records in Kafka", "%s", n(a.Records))
 	line("distinct settlements", "%s", n(a.True.Keys))
