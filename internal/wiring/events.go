@@ -64,7 +64,7 @@ func (s *states) tell(topic string, partition int32, state pipeline.State, reaso
 	case pipeline.Waiting:
 		s.log.Warn("partition waits", "topic", topic, "partition", partition, "reason", reason)
 	default:
-		s.log.Info("partition goes on", "topic", topic, "partition", partition, "state", string(state))
+		s.log.Info("partition goes on", "topic", topic, "partition", partition, "state", string(state), "reason", reason)
 	}
 }
 
