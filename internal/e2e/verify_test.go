@@ -154,6 +154,7 @@ func (w *world) awaitMoving(p *sink, until string, look func() (moved int64, don
 		case moved != before:
 			before, since = moved, time.Now()
 		case time.Since(since) > stalls:
+			w.t.Errorf("nothing moved for %s before %s; the offsets are %v; the sink said:\n%s", stalls, until, w.offsets(), p.said(60))
 			p.wait(0)
 		}
 	}
