@@ -182,7 +182,8 @@ func (s *Store) batch(ctx context.Context, o op, t Ticket, b *Batch, r *Reply) e
 		c.op, c.owner, c.nonce, c.first, c.late = o, src.text, b.Nonce, b.First, b.Late
 		return nil
 	}, func(c *call) error {
-		if o == opClaim && src.epoch[c.group] != c.got {
+		// A late claim begins no run: its rows lie below what is inserted already.
+		if o == opClaim && !b.Late && src.epoch[c.group] != c.got {
 			src.epoch[c.group], src.start[c.group] = c.got, b.First
 		}
 		s.answers(c, r, b.Nonce)
