@@ -189,6 +189,8 @@ func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 		return allThere
 	case there == 0 && f.Attempts.Known && f.Attempts.OnlyRejected:
 		return sendMissing
+	case f.Attempts.Known && f.Attempts.NoneCut:
+		return sendMissing // what the table has, the views have
 	case !views:
 		return sendMissing
 	default:
