@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"sort"
 	"strings"
 	"time"
@@ -19,7 +20,8 @@ import (
 var runCommand = &command{
 	name: "run", summary: "consumes until stopped; with --drain until what is there now is settled",
 	about: `Reads the routes' topics and writes their rows, each key once. A server that is away is waited for; a target that can't keep the promise is
-refused before anything is read (see sink check). SIGTERM finishes what is under way, commits and leaves the group.`,
+refused before anything is read (see sink check). SIGTERM finishes what is under way, commits and leaves the group.
+With ONCESINK_CPUPROFILE=FILE in the environment, the run's CPU profile goes there (read it with go tool pprof).`,
 	examples: []string{
 		"sink run -c sink.yaml",
 		"sink run -c sink.yaml --drain          # up to the offsets that are the ends now, then exit 0",
@@ -70,7 +72,12 @@ func runRun(ctx context.Context, env *environment, args []string) error {
 		defer cancel()
 		_ = server.Shutdown(stopping)
 	}()
+	stopProfile, err := env.profile()
+	if err != nil {
+		return err
+	}
 	report, err := wiring.Run(ctx, cfg, o)
+	stopProfile()
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil // stopped while it waited for a server
@@ -78,6 +85,30 @@ func runRun(ctx context.Context, env *environment, args []string) error {
 		return err
 	}
 	return tell(env, report, drain, failOnLetters, asJSON)
+}
+
+// profileVariable names a file that gets the CPU profile of a run.
+const profileVariable = "ONCESINK_CPUPROFILE"
+
+// profile starts a profile when the environment asks for one.
+func (env *environment) profile() (stop func(), err error) {
+	path, _ := env.lookup(profileVariable)
+	if path == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(path) //nolint:gosec // the operator's choice
+	if err == nil {
+		err = pprof.StartCPUProfile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", profileVariable, err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		if err := file.Close(); err != nil {
+			env.log.Warn("the CPU profile is not whole", "file", path, "error", err.Error())
+		}
+	}, nil
 }
 
 func newStatus(cfg *config.Config) *status.Status {
