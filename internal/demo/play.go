@@ -53,8 +53,8 @@ func play(rows int) []act {
 	}
 }
 
-// insertMarker is in every INSERT into the table, and in none of the sink's trials in scratch tables.
-const insertMarker = "INSERT INTO `" + database + "`.`" + table + "`"
+// insertMarker is in every INSERT into the table, and neither in the sink's trials in scratch tables nor where it asks for the right to insert.
+const insertMarker = "FROM input('`settle_ms` Int64"
 
 // perform plays all acts. What a sink process does wrong is no error here: the account shall say what came of it.
 func (r *run) perform(ctx context.Context) error {
