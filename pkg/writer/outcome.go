@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -83,6 +84,8 @@ const (
 	// named: raised for the table itself before its first row is written, but the same code may come from a view's target. Where views depend on the table, the
 	// text has to name the table's own UUID.
 	named
+	// cutShort: the server was still reading the one block when the connection ended, as the query log tells later.
+	cutShort
 )
 
 // codes is the allow-list and the causes. A code that isn't here, or is here without a proof, leaves the outcome of a sent block unknown: most of them can also
@@ -91,6 +94,7 @@ var codes = map[int32]class{
 	395: {Late, ours},           // FUNCTION_THROW_IF_VALUE_IS_NON_ZERO
 	252: {Busy, named},          // TOO_MANY_PARTS, which has two meanings
 	469: {Data, named},          // VIOLATED_CONSTRAINT
+	33:  {Network, cutShort},    // CANNOT_READ_ALL_DATA
 	159: {cause: Busy},          // TIMEOUT_EXCEEDED
 	160: {cause: Busy},          // TOO_SLOW
 	201: {cause: Busy},          // QUOTA_EXCEEDED
@@ -210,6 +214,8 @@ func provesNothingWritten(code int32, message string, t *Table) bool {
 	switch codes[code].before {
 	case ours:
 		return strings.Contains(message, deadlineText)
+	case cutShort:
+		return readingTheBlock(message)
 	case named:
 		if strings.Contains(message, "while pushing to view") {
 			return false
@@ -218,4 +224,20 @@ func provesNothingWritten(code int32, message string, t *Table) bool {
 	default:
 		return false
 	}
+}
+
+var (
+	shortBlock = regexp.MustCompile(`in NativeReader\. Rows read: \d+\. Rows expected: [1-9]\d*: While executing Input`)
+	shortFrame = regexp.MustCompile(`Bytes read: \d+\. Bytes expected: (\d+): While executing Input`)
+)
+
+// endFrame is more than the compressed frame of the empty block that ends the data. Once the server reads that one, it has the block.
+const endFrame = 256
+
+func readingTheBlock(message string) bool {
+	if shortBlock.MatchString(message) {
+		return true
+	}
+	m := shortFrame.FindStringSubmatch(message)
+	return m != nil && number(m[1]) > endFrame
 }

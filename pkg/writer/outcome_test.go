@@ -140,6 +140,45 @@ func TestOutcomeTable(t *testing.T) {
 	}
 }
 
+// What a user may not do is refused before the block leaves, so it is repeated once an operator, or time, has mended it (field cases H4, H5, I6).
+func TestWhatAUserMayNotDoIsRejectedBeforeTheBlock(t *testing.T) {
+	admin := as(t, "default")
+	n := tableName()
+	exec(t, admin, "CREATE TABLE "+n+" (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 10")
+	table := describe(t, admin, n)
+	for user, want := range map[string]Result{
+		"lookers": {Outcome: Rejected, Cause: Misconfigured, Code: 497},
+		"fixed":   {Outcome: Rejected, Cause: Misconfigured, Code: 452},
+		"reader":  {Outcome: Rejected, Cause: Misconfigured, Code: 164},
+		"single":  {Outcome: Rejected, Cause: Busy, Code: 202},
+	} {
+		s := as(t, user)
+		if user == "single" {
+			one(t, s, "SELECT 1")
+			if r := s.Insert(t.Context(), "", statement(table, "single", numbers(0, 3))); r.Outcome != Written {
+				t.Fatal(r.Err())
+			}
+			go func() { // it takes the only place there is
+				_ = s.do(context.Background(), s.replicas[0], &request{body: "SELECT sleepEachRow(0.1) FROM numbers(20)", id: "oncesink/single", result: discard{}, onBlock: func(int) error { return nil }})
+			}()
+			for running := 0; running == 0; {
+				var err error
+				if running, err = admin.Running(t.Context(), "oncesink/single"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r := s.Insert(t.Context(), "", statement(table, user, numbers(10, 13)))
+		if r.Outcome != want.Outcome || r.Cause != want.Cause || r.Code != want.Code || r.Sent {
+			t.Errorf("%s: %+v", user, r)
+		}
+	}
+	waitUntilOver(t, admin, "oncesink/single")
+	if got := one(t, admin, "SELECT count() FROM "+n); got != "3" {
+		t.Errorf("%s rows", got)
+	}
+}
+
 // waitUntilOver waits until no statement with the prefix runs.
 func waitUntilOver(t *testing.T, s *Server, prefix string) {
 	t.Helper()

@@ -86,6 +86,45 @@ func TestAttemptsReadsTheFateOfEarlierStatements(t *testing.T) {
 	}
 }
 
+// A sink that dies while it sends leaves a statement that wrote nothing, and the log says so as long as the server was still reading the block.
+func TestAttemptsKnowsABlockThatNeverArrived(t *testing.T) {
+	admin := as(t, "default")
+	oldEnough(t, admin)
+	for _, compression := range []string{"none", "lz4"} {
+		p := newProxy(t, sharedUsers.engine.TCPAddr)
+		s := open(t, Config{Addresses: []string{p.addr}, Database: embedded.DefaultDatabase, Compression: compression})
+		n := tableName()
+		exec(t, admin, "CREATE TABLE "+n+" (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100")
+		table := describe(t, s, n)
+		r := batcher.Range{First: 1, Last: 5000}
+		if got := attemptAt(t, s, table, batcher.Range{First: 0, Last: 0}, WholeBatch, 1, nil); got.Outcome != Written { // now the server's settings are known
+			t.Fatal(got.Err())
+		}
+		from := time.Now()
+		p.arm(15_000, 0)
+		got := attemptAt(t, s, table, r, WholeBatch, 1, nil)
+		p.arm(0, 0)
+		if got.Outcome != Unknown || got.Cause != Network || !got.Sent {
+			t.Fatalf("%s: %+v", compression, got)
+		}
+		waitUntilOver(t, admin, TablePrefix(table.UUID))
+		a, err := admin.Attempts(t.Context(), Stem(table.UUID, "g", testSource), BatchPrefix(table.UUID, "g", testSource, r, 7), 1, from, time.Now(), "")
+		if err != nil || !a.OnlyRejected {
+			t.Errorf("%s: %+v %v", compression, a, err)
+		}
+	}
+	// The empty block that ends the data comes when the server has the rows already.
+	for message, want := range map[string]bool{
+		"Cannot read all data. Bytes read: 3. Bytes expected: 12: While executing Input. (CANNOT_READ_ALL_DATA)":                  false,
+		"Cannot read all data. Bytes read: 3. Bytes expected: 4054: While executing MergeTreeSource":                              false,
+		"Cannot read all data in NativeReader. Rows read: 31. Rows expected: 1000: While executing Input. (CANNOT_READ_ALL_DATA)": true,
+	} {
+		if got := provesNothingWritten(33, message, &Table{}); got != want {
+			t.Errorf("%s: %v", message, got)
+		}
+	}
+}
+
 // oldEnough waits until the engine has run so long that its start doesn't cast doubt on its logs.
 func oldEnough(t *testing.T, s *Server) {
 	t.Helper()

@@ -41,7 +41,6 @@ const usersXML = `<clickhouse>
     <reader><password></password><networks><ip>127.0.0.1</ip></networks><profile>reader</profile><quota>default</quota><default_database>default</default_database></reader>
     <hasty><password></password><networks><ip>127.0.0.1</ip></networks><profile>hasty</profile><quota>default</quota><default_database>default</default_database></hasty>
     <single><password></password><networks><ip>127.0.0.1</ip></networks><profile>single</profile><quota>default</quota><default_database>default</default_database></single>
-    <secret><password>right</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota><default_database>default</default_database></secret>
     <least><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota><default_database>default</default_database>
       <grants><query>GRANT INSERT, SELECT, SHOW COLUMNS ON oncesink.*</query></grants></least>
     <lookers><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota><default_database>default</default_database>
