@@ -188,7 +188,7 @@ func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 	case r.Drop:
 		say("the offset stays at %d and the intent is dropped: rows that were under way are judged by what the table has; with views, a partition whose rows are there stops again until you vouch for the views", out.Offset)
 	case r.Vouch:
-		in := p.Intent
+		in := copyIntent(p.Intent)
 		if r.Last >= 0 {
 			if in == nil {
 				in = &offsets.Intent{}
@@ -213,6 +213,19 @@ func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 		return nil, &wiring.Usage{Err: errors.New("say what to do: --to OFFSET, --drop-intent or --views-recomputed")}
 	}
 	return out, nil
+}
+
+// copyIntent lets a plan change what it shows as the state before.
+func copyIntent(in *offsets.Intent) *offsets.Intent {
+	if in == nil {
+		return nil
+	}
+	out := &offsets.Intent{MaxPartitions: in.MaxPartitions}
+	for _, e := range in.Entries {
+		e.Tables = append([]offsets.Sent(nil), e.Tables...)
+		out.Entries = append(out.Entries, e)
+	}
+	return out
 }
 
 // vouched is an entry for a range that no intent lists.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/pipeline"
 	"github.com/oncesink/oncesink/pkg/writer"
 )
@@ -18,6 +19,7 @@ func (wk *worker) askFacts(e pipeline.AskFacts) {
 	}, func() {
 		wk.request("AskFacts", wk.houseUp, func() (pipeline.Event, answer) {
 			f.Attempts = w.house.attempts(wk, e)
+			f.Ended = w.house.ended(wk, e.FirstAttempt)
 			return f, answered
 		})
 	})
@@ -94,6 +96,23 @@ func (h *house) attempts(wk *worker, e pipeline.AskFacts) writer.Attempts {
 		a.Finished = a.Finished && finished[i]
 	}
 	return a
+}
+
+// ended lists the ranges of statements that ended well.
+func (h *house) ended(wk *worker, from int64) []batcher.Range {
+	stem := writer.Stem(tableID, wk.proc.group.name, wk.source)
+	var out []batcher.Range
+	for _, l := range h.log {
+		if l.started < from || l.state != logFinished || !strings.HasPrefix(l.id, stem) {
+			continue
+		}
+		text, _, _ := strings.Cut(strings.TrimPrefix(l.id, stem), "/")
+		first, last, _ := strings.Cut(text, "-")
+		a, _ := strconv.ParseInt(first, 10, 64)
+		b, _ := strconv.ParseInt(last, 10, 64)
+		out = append(out, batcher.Range{First: a, Last: b})
+	}
+	return out
 }
 
 // read looks rows up by key.

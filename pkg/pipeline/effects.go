@@ -9,6 +9,7 @@ import (
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/writer"
 )
 
 // do runs one effect and returns its answer; nil when the assignment ended
@@ -335,7 +336,10 @@ func (w *worker) askFacts(e AskFacts) Event {
 		if f.Safe, f.Why, err = w.target.Server.SafeWindow(w.ctx, w.target.Table, from); err != nil {
 			return err
 		}
-		f.Attempts, err = w.attempts(e, from, deadline)
+		if f.Attempts, err = w.attempts(e, from, deadline); err != nil || len(w.target.Table.Views) == 0 {
+			return err
+		}
+		f.Ended, err = w.target.Server.Ended(w.ctx, writer.Stem(w.target.Table.UUID, w.shell.group, w.source), from)
 		return err
 	})
 	if !lives {

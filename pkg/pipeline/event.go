@@ -276,6 +276,7 @@ type (
 		Safe     bool   // inside the safe part of every window
 		Why      string // why not
 		Views    []string
+		Ended    []batcher.Range // of statements of the stem that ended well
 	}
 	// Found answers Read: one flag a row of the set. The slice is the shell's.
 	Found struct {

@@ -99,7 +99,8 @@ func (m *Machine) found(present []bool) {
 	}
 	if j.phase == phaseRead && j.prior != nil {
 		p := j.prior.Tables[0]
-		switch decide(j.same(), p.Mixed || p.Vouched, j.verify, j.facts, there, m.cfg.Views && !p.Vouched) {
+		views := m.cfg.Views && !p.Vouched && !m.viewsHave(j.facts, present)
+		switch decide(j.same(), p.Mixed || p.Vouched, j.verify, j.facts, there, views) {
 		case sendAll:
 			j.judged, j.safeAt = true, j.asked
 			m.renewOrSend()
@@ -132,7 +133,7 @@ func (m *Machine) found(present []bool) {
 // which no intent lists.
 func (m *Machine) unlisted(f Facts) {
 	j := m.job
-	if f.Attempts.Known && f.Attempts.NoneCut {
+	if m.viewsHave(f, j.present) {
 		m.judgedByTable(j.present, false)
 		return
 	}
@@ -145,6 +146,28 @@ func (m *Machine) unlisted(f Facts) {
 	j.facts.Why = "no intent lists these rows"
 	m.halt(m.undecidable(there, len(j.present)),
 		"recompute the views for the range named, then run `sink offsets resolve` for this partition")
+}
+
+// viewsHave: what the table has of the set, the views have too. The log covers
+// every insert that may have held one of the rows, none was cut, and each row
+// that is there lies in one that ended well.
+func (m *Machine) viewsHave(f Facts, present []bool) bool {
+	if !f.Attempts.Known || !f.Attempts.NoneCut {
+		return false
+	}
+	all := true
+	m.job.set.Each(func(i int, b *Batch, row int32) {
+		if !present[i] {
+			return
+		}
+		for _, r := range f.Ended {
+			if r.Contains(b.Records[row].Offset) {
+				return
+			}
+		}
+		all = false
+	})
+	return all
 }
 
 // judgedByTable takes the table's word: what is there drops out, the rest is
@@ -180,7 +203,7 @@ const (
 // decide is the recovery table, case by case, of attempts that are over.
 // same: the rows are the attempt's, by number and digest. mixed: another token
 // was used for some of them, or an operator vouched for the views. there: the rows found by
-// key.
+// key. views: the views may lack what the table has.
 func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 	switch {
 	case same && !mixed && f.Safe && (!verify || there == 0):
@@ -189,8 +212,6 @@ func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 		return allThere
 	case there == 0 && f.Attempts.Known && f.Attempts.OnlyRejected:
 		return sendMissing
-	case f.Attempts.Known && f.Attempts.NoneCut:
-		return sendMissing // what the table has, the views have
 	case !views:
 		return sendMissing
 	default:
