@@ -11,23 +11,41 @@ type outage struct {
 	end, launch func()
 }
 
+// The sink waits and goes on alone. With a view, a ClickHouse that dies in mid-insert takes the knowledge along whether the view was served: that partition
+// stops by rule (see the window overrun), so those outages are met without one.
+//
+// (No commas in names of sub-tests: Kafka takes its data folder, which is named after the test, for a list.)
 func TestServersThatGoAndComeBackLoseAndDoubleNothing(t *testing.T) {
-	s, servers := ownStack(t)
-	w := newWorld(t, s, design{partitions: 4, report: true})
-	outages := []outage{
-		{"Redis stops", servers.redis.Stop, servers.redis.Start},
-		{"ClickHouse stops", servers.engine.Stop, servers.engine.Start},
-		{"Kafka stops", servers.kafka.Stop, servers.kafka.Start},
-		{"Redis is killed", servers.redis.Kill, servers.redis.Start},
-		{"ClickHouse is killed", servers.engine.Kill, servers.engine.Start},
-	}
+	t.Run("Redis and Kafka with a view", func(t *testing.T) {
+		s, servers := ownStack(t)
+		w := newWorld(t, s, design{partitions: 4, report: true})
+		w.survive([]outage{
+			{"Redis stops", servers.redis.Stop, servers.redis.Start},
+			{"Kafka stops", servers.kafka.Stop, servers.kafka.Start},
+			{"Redis is killed", servers.redis.Kill, servers.redis.Start},
+		})
+	})
+	t.Run("ClickHouse and Redis without a view", func(t *testing.T) {
+		s, servers := ownStack(t)
+		w := newWorld(t, s, design{partitions: 4})
+		w.survive([]outage{
+			{"ClickHouse stops", servers.engine.Stop, servers.engine.Start},
+			{"Redis is killed", servers.redis.Kill, servers.redis.Start},
+			{"ClickHouse is killed", servers.engine.Kill, servers.engine.Start},
+		})
+	})
+}
+
+// survive lets one life of the sink meet all outages in mid-load.
+func (w *world) survive(outages []outage) {
+	w.t.Helper()
 	const share = 6000
 	f := w.produce(share*(len(outages)+1), 8)
 	p := w.start(settings{rows: 1000, age: 100 * time.Millisecond})
 	for n, o := range outages {
 		f.allow(share * (n + 1))
 		w.awaitInserted(p, int64(share*n/2))
-		t.Log(o.name)
+		w.t.Log(o.name)
 		o.end()
 		time.Sleep(500 * time.Millisecond)
 		o.launch()
