@@ -60,7 +60,8 @@ func ruledWorlds() []Cfg {
 		c.Keys[0] = []int{0}
 		c.Keys[1] = []int{0, 0}
 		b(c).Zom = 1
-		c.MaxSt = 12000000
+		c.MaxCut = 1
+		c.MaxSt = 9000000
 	})
 	add("release-copy", "... a late copy of a claim call", two(), func(c *Cfg) { c.Poison[1] = 1; c.Keys[0] = []int{0}; c.Keys[1] = []int{0, 0}; c.Sinks = 1; b(c).LC = 1 })
 	add("expire", "a claim falls out of the horizon while its row waits", two(), func(c *Cfg) { c.Keys[0] = []int{0, 1}; c.Keys[1] = []int{0}; c.Sinks = 1; b(c).Exp = 1; b(c).Crash = 1 })
@@ -87,7 +88,7 @@ func ruledWorlds() []Cfg {
 		c.Keys[1] = []int{0, 0}
 		b(c).Zom = 1
 		c.MaxCut = 1
-		c.MaxSt = 12000000
+		c.MaxSt = 6000000
 	})
 	// what is inside acked is settled without wait or read
 	add("short", "rows of an intent inside acked", base(), func(c *Cfg) { b(c).Crash = 2; b(c).For = 1; b(c).Amb = 1 })
