@@ -59,6 +59,7 @@ type run struct {
 	bar   *progress.Bar
 	acts  []act
 	begun time.Time
+	left  error // what could not be stopped or removed
 
 	mu       sync.Mutex
 	door     string
@@ -100,7 +101,7 @@ func Run(ctx context.Context, o Options) (_ *Account, err error) {
 	account, err := r.whole(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return nil, errors.New("demo: stopped before its end; nothing is left of it")
+		return nil, errors.Join(errors.New("demo: stopped before its end"), r.left)
 	case err != nil:
 		keep = len(r.lives) > 0
 		return nil, fmt.Errorf("demo: %w%s", err, r.logs())
@@ -126,7 +127,8 @@ func (r *run) whole(ctx context.Context) (account *Account, err error) {
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 		defer cancel()
-		err = errors.Join(err, r.stack.Stop(stopping), os.RemoveAll(data))
+		r.left = errors.Join(r.stack.Stop(stopping), os.RemoveAll(data))
+		err = errors.Join(err, r.left)
 	}()
 	if r.proxy, err = faultproxy.Listen(r.stack.Engine.TCPAddr); err != nil {
 		return nil, err
