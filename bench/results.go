@@ -113,7 +113,7 @@ func (r *results) print(out io.Writer) error {
 	if len(r.Ratios) > 0 {
 		fmt.Fprintf(&s, "\nratio full/bare, rows per CPU-second: %s; median %.2f (%s)\n", strings.Join(list, ", "), r.Ratio, r.verdict())
 	}
-	s.WriteString("wall includes the start: checks, and for the full path the wait of a new dedup domain for one insert deadline\n")
+	s.WriteString("wall and CPU include the start, with the sink's checks of its target\n")
 	if l := r.Latency; l != nil {
 		fmt.Fprintf(&s, "latency at %d/s, max_age %s: p50 %d ms, p99 %d ms, max %d ms, from a record's making to its row being visible; %d rows in %d parts, exact\n",
 			l.Rate, l.MaxAge, l.P50.Milliseconds(), l.P99.Milliseconds(), l.Most.Milliseconds(), l.Rows, l.Parts)
