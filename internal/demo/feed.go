@@ -74,7 +74,8 @@ func shareOf(rows, lives int) int { return rows / (lives - 1 + lastShare) }
 // produce sends everything, each share when it is released, and returns when all is acknowledged.
 func (f *feed) produce(ctx context.Context) error {
 	const slice = 20 * time.Millisecond
-	defer context.AfterFunc(ctx, f.wake)()
+	stop := context.AfterFunc(ctx, f.wake)
+	defer stop()
 	tick := time.NewTicker(slice)
 	defer tick.Stop()
 	most := max(int(int64(shareOf(f.rows, f.lives))*int64(slice)/int64(shareTime)), 1)

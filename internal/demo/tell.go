@@ -56,7 +56,7 @@ func (r *run) account(ctx context.Context, db *asker, truth load.Truth) (*Accoun
 // Write tells the account to people.
 func (a *Account) Write(w io.Writer) error {
 	var b strings.Builder
-	n := func(v int64) string { return progress.Thousands(v) }
+	n := progress.Thousands
 	line := func(label string, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-26s %s\n", label, fmt.Sprintf(format, args...))
 	}

@@ -66,7 +66,8 @@ func (t *trace) wake() {
 
 // await returns when the step has been taken n times more.
 func (t *trace) await(ctx context.Context, step pipeline.Step, n int) error {
-	defer context.AfterFunc(ctx, t.wake)()
+	stop := context.AfterFunc(ctx, t.wake)
+	defer stop()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for want := t.counts[step] + n; t.counts[step] < want; t.changed.Wait() {
@@ -92,7 +93,8 @@ func (t *trace) inserting() int {
 
 // awaitAnswers returns when the inserts that are without an answer now have got one, from this or a later attempt.
 func (t *trace) awaitAnswers(ctx context.Context) error {
-	defer context.AfterFunc(ctx, t.wake)()
+	stop := context.AfterFunc(ctx, t.wake)
+	defer stop()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var open []string
