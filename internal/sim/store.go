@@ -177,7 +177,11 @@ func storeCall(wk *worker, s *dedup.Store, e pipeline.Effect) (pipeline.Event, a
 		err := s.TakeOver(forever, src, e.Nonce, gateItems(e.Set, e.Owners), reply)
 		return finish(e.Ref, err, pipeline.Claimed{Ref: e.Ref, Reply: reply})
 	case pipeline.Settle:
-		return finish(e.Ref, s.Settle(forever, e.Ticket, src, items(e.Set, e.Nonce)), pipeline.Done{Ref: e.Ref})
+		list := items(e.Set, 0)
+		for i := range list {
+			list[i].Nonce = e.Nonces[i]
+		}
+		return finish(e.Ref, s.Settle(forever, e.Ticket, src, list), pipeline.Done{Ref: e.Ref})
 	case pipeline.Release:
 		return finish(e.Ref, s.Release(forever, e.Ticket, src, items(e.Set, e.Nonce)), pipeline.Done{Ref: e.Ref})
 	case pipeline.Publish:

@@ -1,5 +1,7 @@
 package pipeline
 
+import "github.com/oncesink/oncesink/pkg/dedup"
+
 // acknowledgedAll: everything of the job is in ClickHouse. acked is published
 // before the gate is asked.
 func (m *Machine) acknowledgedAll() {
@@ -13,7 +15,7 @@ func (m *Machine) acknowledgedAll() {
 	}
 	if set := m.unvouched(); set.Len() > 0 && j.nonce != 0 {
 		j.phase = phaseSettle
-		m.emit(Settle{Ref: m.mainCall(), Ticket: j.ticket, Nonce: j.nonce, Set: set})
+		m.emit(Settle{Ref: m.mainCall(), Ticket: j.ticket, Nonces: nonces(set, j.nonce), Set: set})
 		return
 	}
 	m.publish()
@@ -86,4 +88,92 @@ func (m *Machine) published() {
 		m.gate.wake()
 	}
 	m.planLate()
+}
+
+// nonces lists what the claims of a set hold: the job's last nonce, except
+// where a row dropped out before.
+func nonces(s Set, last uint32) []uint32 {
+	out := make([]uint32, 0, s.Len())
+	s.Each(func(_ int, b *Batch, row int32) {
+		if n, ok := b.stray[row]; ok {
+			out = append(out, n)
+		} else {
+			out = append(out, last)
+		}
+	})
+	return out
+}
+
+// drop notes that a row is in and will not be renewed: its claim keeps the
+// nonce it has now.
+func (b *Batch) drop(row int32, v verdict, nonce uint32) {
+	b.verdicts[row] = v
+	if b.stray == nil {
+		b.stray = map[int32]uint32{}
+	}
+	if _, ok := b.stray[row]; !ok {
+		b.stray[row] = nonce
+	}
+}
+
+// Waits of the vouching, in milliseconds.
+const (
+	vouchAfter = 5_000
+	vouchAgain = 30_000
+)
+
+// startVouching: a gate that stays closed may wait for a partition that waits
+// for this one, since a new epoch voids the runs that were published before
+// it. Whatever is inserted here and held back is settled claim by claim, which
+// needs no epoch: the rows are in the table.
+func (m *Machine) startVouching() bool {
+	g := &m.gate
+	if len(m.held) == 0 || m.now-m.held[0].heldSince < vouchAfter || m.now-g.vouched < vouchAgain {
+		return false
+	}
+	g.vouched = m.now
+	g.vouch = append(g.vouch[:0], m.held...)
+	return m.vouchNext()
+}
+
+func (m *Machine) vouchNext() bool {
+	g := &m.gate
+	for len(g.vouch) > 0 {
+		b := g.vouch[0]
+		g.vouch = g.vouch[1:]
+		if b.nonce == 0 {
+			continue
+		}
+		if set := b.set(vOwn, vDupTable); set.Len() > 0 {
+			g.phase = gateVouch
+			m.emit(Settle{Ref: m.gateCall(), Nonces: nonces(set, b.nonce), Set: set})
+			return true
+		}
+	}
+	if g.phase == gateVouch {
+		m.gateSleeps()
+		return true
+	}
+	return false
+}
+
+// neverBrings: the owner is a record of this partition that was cut in this
+// life, and it brings no row: it follows another, or waits itself. A claim of a
+// life before may name it.
+func (m *Machine) neverBrings(o dedup.Owner) bool {
+	if o.Group != m.cfg.Group || o.Source != m.cfg.Source {
+		return false
+	}
+	for _, b := range m.held {
+		if !b.Range.Contains(o.Offset) {
+			continue
+		}
+		for i := range b.Records {
+			if b.Records[i].Offset == o.Offset {
+				return b.verdicts[i] != vLate && b.verdicts[i] != vOwn
+			}
+		}
+		return true
+	}
+	return false
 }

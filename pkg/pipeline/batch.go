@@ -40,6 +40,7 @@ type Batch struct {
 	verdicts  []verdict
 	owners    map[int32]dedup.Owner // of records that wait at the gate
 	read      map[int32]dedup.Owner // whose key was read in ClickHouse, with the owner met before
+	stray     map[int32]uint32      // nonces of claims that a renewal left out
 	lettered  map[int32]bool        // acknowledged by the dead-letter topic
 	entry     *offsets.Entry        // what the intent says of the batch; nil: nothing to send
 	nonce     uint32                // of its claims

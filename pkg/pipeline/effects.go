@@ -31,7 +31,7 @@ func (w *worker) do(e Effect) Event {
 		return w.releaseClaims(e)
 	case Settle:
 		return w.storeCall(e.Ref, "settle claims", func() error {
-			return w.target.Store.Settle(w.ctx, e.Ticket, w.source, items(e.Set, e.Nonce))
+			return w.target.Store.Settle(w.ctx, e.Ticket, w.source, settled(e))
 		})
 	case Publish:
 		return w.publish(e)
@@ -173,8 +173,16 @@ func items(s Set, nonce uint32) []dedup.Item {
 	return out
 }
 
+func settled(e Settle) []dedup.Item {
+	out := items(e.Set, 0)
+	for i := range out {
+		out[i].Nonce = e.Nonces[i]
+	}
+	return out
+}
+
 func (w *worker) claim(e Claim) Event {
-	batch := dedup.Batch{Source: w.source, First: e.First, Nonce: e.Nonce, Late: e.Late, Items: items(e.Set, 0)}
+	batch := dedup.Batch{Source: w.source, First: e.First, Nonce: e.Nonce, Late: e.Late, Items: w.claimItems(e)}
 	reply := &dedup.Reply{}
 	start := time.Now()
 	lives, err := w.until("claim "+plural(len(batch.Items), "key"), voidOrBroken, func() error { return w.target.Store.Claim(w.ctx, &batch, reply) })

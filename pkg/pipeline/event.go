@@ -146,12 +146,12 @@ type (
 		Nonce  uint32
 		Set    Set
 	}
-	// Settle marks claims that hold Nonce as settled for good: their rows are in
-	// ClickHouse, views included, and no run vouches for them.
+	// Settle marks claims that hold their Nonce as settled for good: their rows
+	// are in ClickHouse, views included, and no run vouches for them.
 	Settle struct {
 		Ref
 		Ticket dedup.Ticket
-		Nonce  uint32
+		Nonces []uint32 // of each row
 		Set    Set
 	}
 	// Publish tells the store that owners in [Lo, Hi) have their rows in

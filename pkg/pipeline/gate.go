@@ -24,6 +24,14 @@ const (
 	gateVouch
 )
 
+// takeAfter is how long a gate waits for an owner that could still come, in
+// insert deadlines. After that its claim is taken over like that of one who is
+// gone. That is safe in any case: what is not in the table after a wait of D
+// under an unchanged nonce can't get there any more, for its owner has to renew
+// the claim before it sends. It ends waits for records that vanished from the
+// log of another partition, whose own gate may wait for this one.
+const takeAfter = 6
+
 // askMost bounds one question to the store.
 const askMost = 10_000
 
@@ -285,9 +293,9 @@ func (m *Machine) ownersGone(gone, passed []bool) {
 	g := &m.gate
 	var owners []dedup.Owner
 	there := func(i int) bool { return i < len(g.present) && g.present[i] }
-	for i := range gone {
-		gone[i] = gone[i] || m.neverBrings(g.owners[i])
-	}
+	g.set.Each(func(i int, b *Batch, _ int32) {
+		gone[i] = gone[i] || m.neverBrings(g.owners[i]) || m.now-b.heldSince > takeAfter*m.cfg.Deadline
+	})
 	g.set.Each(func(i int, b *Batch, row int32) {
 		if there(i) && passed[i] {
 			m.settleWait(b, row)
@@ -315,27 +323,6 @@ func (m *Machine) ownersGone(gone, passed []bool) {
 	}
 	g.phase = gateOver
 	m.emit(AwaitOver{Ref: m.gateCall(), Stems: list, Until: m.now + m.cfg.Deadline})
-}
-
-// neverBrings: the owner is a record of this partition that was cut in this
-// life, and it brings no row: it follows another, or waits itself. A claim of a
-// life before may name it.
-func (m *Machine) neverBrings(o dedup.Owner) bool {
-	if o.Group != m.cfg.Group || o.Source != m.cfg.Source {
-		return false
-	}
-	for _, b := range m.held {
-		if !b.Range.Contains(o.Offset) {
-			continue
-		}
-		for i := range b.Records {
-			if b.Records[i].Offset == o.Offset {
-				return b.verdicts[i] != vLate && b.verdicts[i] != vOwn
-			}
-		}
-		return true
-	}
-	return false
 }
 
 func (m *Machine) takeOver() {
@@ -402,47 +389,6 @@ func (m *Machine) gateSleeps() {
 	if g.wait *= 2; g.wait > gateMost {
 		g.wait = gateMost
 	}
-}
-
-// Waits of the vouching, in milliseconds.
-const (
-	vouchAfter = 5_000
-	vouchAgain = 30_000
-)
-
-// startVouching: a gate that stays closed may wait for a partition that waits
-// for this one, since a new epoch voids the runs that were published before
-// it. Whatever is inserted here and held back is settled claim by claim, which
-// needs no epoch: the rows are in the table.
-func (m *Machine) startVouching() bool {
-	g := &m.gate
-	if len(m.held) == 0 || m.now-m.held[0].heldSince < vouchAfter || m.now-g.vouched < vouchAgain {
-		return false
-	}
-	g.vouched = m.now
-	g.vouch = append(g.vouch[:0], m.held...)
-	return m.vouchNext()
-}
-
-func (m *Machine) vouchNext() bool {
-	g := &m.gate
-	for len(g.vouch) > 0 {
-		b := g.vouch[0]
-		g.vouch = g.vouch[1:]
-		if b.nonce == 0 {
-			continue
-		}
-		if set := b.set(vOwn, vDupTable); set.Len() > 0 {
-			g.phase = gateVouch
-			m.emit(Settle{Ref: m.gateCall(), Nonce: b.nonce, Set: set})
-			return true
-		}
-	}
-	if g.phase == gateVouch {
-		m.gateSleeps()
-		return true
-	}
-	return false
 }
 
 // ClosedBy is the owner that the oldest closed gate waits for.

@@ -114,6 +114,7 @@ func (m *Machine) claim(set Set) {
 // under is gone, or a claim was lost to another.
 func (m *Machine) afresh() {
 	j := m.job
+	old := j.nonce
 	j.nonce, j.ticket, j.judged, j.verify, j.safeAt = 0, dedup.Ticket{}, false, false, 0
 	if j.late != nil {
 		rows := Set{}
@@ -133,6 +134,8 @@ func (m *Machine) afresh() {
 	b := j.batch
 	for i, v := range b.verdicts {
 		switch v {
+		case vOwn, vDupTable:
+			b.drop(int32(i), v, old)
 		case vNew, vMine, vWait, vDupProducer, vDupGroup, vDupTopic:
 			b.verdicts[i] = vOpen
 		}
@@ -413,7 +416,7 @@ func (m *Machine) inserted(e Inserted) {
 	case r.Outcome == writer.Rejected && r.Cause == writer.Data:
 		j.lastly = r.Message
 		if len(e.Written) > 0 {
-			j.set.at(e.Written).mark(vOwn)
+			j.set.at(e.Written).Each(func(_ int, b *Batch, row int32) { b.drop(row, vOwn, j.nonce) })
 			j.set = m.jobRows()
 		}
 		j.phase = phaseIsolate

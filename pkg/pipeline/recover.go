@@ -182,9 +182,9 @@ func (m *Machine) judgedByTable(present []bool, listed bool) {
 			return
 		}
 		if listed || b.verdicts[row] == vMine || j.late != nil && j.late.mine {
-			b.verdicts[row] = vOwn
+			b.drop(row, vOwn, j.nonce)
 		} else {
-			b.verdicts[row] = vDupTable
+			b.drop(row, vDupTable, j.nonce)
 		}
 	})
 	j.judged = true
