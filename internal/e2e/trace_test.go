@@ -96,7 +96,8 @@ func (tr *trace) wake(ended bool) {
 
 // await returns when cond, which is called under the lock, is true.
 func (tr *trace) await(ctx context.Context, cond func() bool) error {
-	defer context.AfterFunc(ctx, func() { tr.wake(false) })()
+	stop := context.AfterFunc(ctx, func() { tr.wake(false) })
+	defer stop()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for !cond() {
