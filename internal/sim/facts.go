@@ -39,7 +39,8 @@ func (wk *worker) requestQuietly(name string, apply func() answer, then func()) 
 	w.after(w.soon(), &task{worker: wk, run: arrive})
 }
 
-// safe: half of the blocks and seconds of every window are left since then.
+// safe: little of the blocks and seconds of every window has been used since
+// then. The rest is for what arrives before the repeat does: up to two deadlines.
 func (h *house) safe(from int64) (bool, string) {
 	w := h.w
 	if w.now-from > w.p.WindowMs/2 {
@@ -52,7 +53,7 @@ func (h *house) safe(from int64) (bool, string) {
 				n++
 			}
 		}
-		if n > w.p.Window/2 || n == len(t.window) && n >= w.p.Window {
+		if n*4 >= w.p.Window {
 			return false, "the window of " + t.name + " may be over"
 		}
 	}

@@ -228,10 +228,10 @@ func (w *world) wake(p *process) {
 	}})
 }
 
-// foreignWriter fills the windows, but never more than a quarter of one within
-// D: what the protocol takes as safe is half a window.
+// foreignWriter fills the windows, an eighth of one within two deadlines: faster
+// writers leave no part of a window that is safe.
 func (w *world) foreignWriter(blocks int) {
-	each := max(w.p.Window/4, 1)
+	each := max(w.p.Window/8, 1)
 	n := min(each, blocks)
 	for _, t := range w.house.targets() {
 		for range n {
@@ -297,7 +297,7 @@ func (w *world) reset(g *group, f fault) bool {
 	if c.offset < 0 {
 		return false
 	}
-	to := c.offset
+	var to int64
 	if f == faultResetBack {
 		if c.offset <= log.start {
 			return false

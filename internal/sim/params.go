@@ -70,7 +70,7 @@ func Draw(seed uint64) Params {
 	if p.Split > 1 && r.IntN(4) == 0 {
 		p.MostAfter = r.IntN(p.Split + 1)
 	}
-	p.Window = []int{1000, 1000, 24, 24, 12}[r.IntN(5)]
+	p.Window = []int{1000, 1000, 64, 64, 40}[r.IntN(5)]
 	p.WindowMs = []int64{600_000, 600_000, 60_000}[r.IntN(3)]
 	p.Groups = []int{1, 1, 2}[r.IntN(3)]
 	p.MaxCut = 1 + r.IntN(8)
