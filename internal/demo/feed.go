@@ -75,7 +75,7 @@ func shareOf(rows, lives int) int { return rows / (lives - 1 + lastShare) }
 func (f *feed) produce(ctx context.Context) error {
 	const slice = 20 * time.Millisecond
 	stop := context.AfterFunc(ctx, f.wake)
-	defer stop()
+	defer func() { stop() }()
 	tick := time.NewTicker(slice)
 	defer tick.Stop()
 	most := max(int(int64(shareOf(f.rows, f.lives))*int64(slice)/int64(shareTime)), 1)

@@ -67,7 +67,7 @@ func (t *trace) wake() {
 // await returns when the step has been taken n times more.
 func (t *trace) await(ctx context.Context, step pipeline.Step, n int) error {
 	stop := context.AfterFunc(ctx, t.wake)
-	defer stop()
+	defer func() { stop() }()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for want := t.counts[step] + n; t.counts[step] < want; t.changed.Wait() {
@@ -94,7 +94,7 @@ func (t *trace) inserting() int {
 // awaitAnswers returns when the inserts that are without an answer now have got one, from this or a later attempt.
 func (t *trace) awaitAnswers(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, t.wake)
-	defer stop()
+	defer func() { stop() }()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var open []string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -109,8 +110,7 @@ func runOnce(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, er
 	if err != nil {
 		return nil, &Usage{err}
 	}
-	opts := append(base, consumerOptions(cfg, names)...)
-	opts = append(opts, shell.Callbacks()...)
+	opts := slices.Concat(base, consumerOptions(cfg, names), shell.Callbacks())
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, &Usage{fmt.Errorf("kafka: %w", err)}

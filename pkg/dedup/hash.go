@@ -29,9 +29,16 @@ func (Hasher) Key(canonical []byte) batcher.Key {
 
 // Field hashes one field of a record for the fingerprint. The name seeds the
 // hash of the value, so that a value moved to another field differs.
-func (Hasher) Field(name string, canonical []byte) uint64 {
+func (h Hasher) Field(name string, canonical []byte) uint64 { return h.Seeded(h.Seed(name), canonical) }
+
+// Seed is the part of Field that the name alone decides: names are few, and a
+// decoder hashes each of them once.
+func (Hasher) Seed(name string) uint64 { return xxhash.Sum64String(name) ^ seedField }
+
+// Seeded is Field for the name of that seed.
+func (Hasher) Seeded(seed uint64, canonical []byte) uint64 {
 	var d xxhash.Digest
-	d.ResetWithSeed(xxhash.Sum64String(name) ^ seedField)
+	d.ResetWithSeed(seed)
 	_, _ = d.Write(canonical)
 	return d.Sum64()
 }

@@ -4,7 +4,10 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
 )
@@ -119,4 +122,25 @@ func TestSeenSurvivesItsRoundsWrapping(t *testing.T) {
 			t.Errorf("key %d came back", lo)
 		}
 	}
+}
+
+// Fingerprints lie in the store: a decoder that hashes names ahead must come to
+// the same ones.
+func TestSeededFieldsAreTheSameFields(t *testing.T) {
+	for _, name := range []string{"", "a", "amount", strings.Repeat("long ", 40)} {
+		for _, value := range []string{"", "0", `"x`, strings.Repeat("value ", 100)} {
+			if got, want := (Hasher{}).Seeded(Hasher{}.Seed(name), []byte(value)), (Hasher{}).Field(name, []byte(value)); got != want {
+				t.Errorf("field %q of %q: seeded %x, whole %x", name, value, got, want)
+			}
+			if got, want := (Hasher{}).Field(name, []byte(value)), fieldOfVersion1(name, value); got != want {
+				t.Errorf("field %q of %q: %x, version 1 is %x", name, value, got, want)
+			}
+		}
+	}
+}
+
+func fieldOfVersion1(name, value string) uint64 {
+	d := xxhash.NewWithSeed(xxhash.Sum64String(name) ^ 0xc2b2ae3d27d4eb4f)
+	_, _ = d.WriteString(value)
+	return d.Sum64()
 }

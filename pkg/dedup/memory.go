@@ -32,11 +32,11 @@ type Memory struct {
 type Fate uint8
 
 const (
-	// Answered: done, and its answer arrives.
+	// Answered means: done, and its answer arrives.
 	Answered Fate = iota
-	// RequestLost: not done; the caller can't know.
+	// RequestLost means: not done; the caller can't know.
 	RequestLost
-	// ReplyLost: done; the caller can't know.
+	// ReplyLost means: done; the caller can't know.
 	ReplyLost
 )
 

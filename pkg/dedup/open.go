@@ -69,10 +69,10 @@ func (s *Store) greet(ctx context.Context) error {
 	err := s.run(ctx, list)
 	var swapped *Swapped
 	if !errors.As(err, &swapped) || s.hooks.TableUUID == nil {
-		if swapped != nil {
-			return nil
+		if swapped == nil {
+			return err
 		}
-		return err
+		return nil //nolint:nilerr // told again by the first claim; the caller adopts the table
 	}
 	table, err := s.hooks.TableUUID(ctx)
 	if err != nil {

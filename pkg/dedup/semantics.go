@@ -182,7 +182,7 @@ func floorDiv(a, b int64) int64 {
 }
 
 // slots tells which arrival slots are asked, the newest of which takes entries.
-func (g *memGroup) slots(c *call, now int64, writes bool) (from, cur int64) {
+func (g *memGroup) slots(now int64, writes bool) (from, cur int64) {
 	m := g.marker
 	cur = max(floorDiv(now, m.slot), m.max)
 	from = min(cur, floorDiv(now-m.h, m.slot))
@@ -197,7 +197,7 @@ func (g *memGroup) slots(c *call, now int64, writes bool) (from, cur int64) {
 func (g *memGroup) walk(c *call, now int64, writes bool, visit func(r *row, at place, e *entry)) {
 	var from, cur int64
 	if c.head.arrival {
-		from, cur = g.slots(c, now, writes)
+		from, cur = g.slots(now, writes)
 	}
 	for i := range c.rows {
 		r := &c.rows[i]

@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func (s *server) do(args ...any) any {
 	c := s.client()
 	defer func() { _ = c.Close() }()
 	v, err := c.Do(context.Background(), args...).Result()
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		s.t.Fatalf("%v: %v", args, err)
 	}
 	return v
@@ -72,7 +73,8 @@ func claimed(t testing.TB, s *Store, b *Batch) *Reply {
 		if err == nil {
 			return r
 		}
-		if _, hold := err.(*Quarantine); !hold || time.Now().After(end) {
+		var hold *Quarantine
+		if !errors.As(err, &hold) || time.Now().After(end) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond)

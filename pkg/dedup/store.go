@@ -178,11 +178,12 @@ func (s *Store) run(ctx context.Context, calls []*call) error {
 		var again []*call
 		for _, c := range left {
 			retry, err := s.settle(ctx, c)
-			if err != nil {
+			switch {
+			case err != nil:
 				failed = worse(failed, err)
-			} else if retry && try < 8 {
+			case retry && try < 8:
 				again = append(again, c)
-			} else if retry {
+			case retry:
 				failed = worse(failed, &Waiting{Reason: fmt.Sprintf("the marker of group %d keeps changing", c.group)})
 			}
 		}

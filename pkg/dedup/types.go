@@ -96,20 +96,20 @@ type Batch struct {
 type Verdict uint8
 
 const (
-	// New: the key had no entry; this attempt claimed it.
+	// New means: the key had no entry; this attempt claimed it.
 	New Verdict = iota
-	// Mine: an earlier attempt of this record, or of a later record of this
+	// Mine means: an earlier attempt of this record, or of a later record of this
 	// source from Batch.First on with the same fingerprint, claimed it. Whether
 	// its row was written is not known.
 	Mine
-	// Duplicate: another record owns the key and its run does not cover it yet.
+	// Duplicate means: another record owns the key and its run does not cover it yet.
 	Duplicate
-	// Settled: a duplicate whose owner's run covered it at this very moment, or
+	// Settled means: a duplicate whose owner's run covered it at this very moment, or
 	// whose owner's row is in the table for good.
 	Settled
-	// Conflict: another record owns the key and its fingerprint differs.
+	// Conflict means: another record owns the key and its fingerprint differs.
 	Conflict
-	// Changed: the entry is not, or no longer, what the call expected.
+	// Changed means: the entry is not, or no longer, what the call expected.
 	Changed
 )
 
@@ -123,7 +123,7 @@ type Owner struct {
 	Nonce       uint32
 	Fingerprint uint32
 	Taken       bool
-	// Settled: the owner's row is in the table for good, its views included.
+	// Settled means: the owner's row is in the table for good, its views included.
 	Settled bool
 }
 
@@ -165,13 +165,13 @@ type GateItem struct {
 type GateState uint8
 
 const (
-	// GateSettled: the owner's run covers it.
+	// GateSettled means: the owner's run covers it.
 	GateSettled GateState = iota
-	// GateWaiting: not yet.
+	// GateWaiting means: not yet.
 	GateWaiting
-	// GateChanged: another owner holds the key now, see GateAnswer.Owner.
+	// GateChanged means: another owner holds the key now, see GateAnswer.Owner.
 	GateChanged
-	// GateAbsent: the claim is gone, released or expired.
+	// GateAbsent means: the claim is gone, released or expired.
 	GateAbsent
 )
 

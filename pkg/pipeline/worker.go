@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
 )
 
@@ -42,19 +43,28 @@ type worker struct {
 	paused   atomic.Bool
 
 	fill     *filling
-	spare    []*kgo.Record // taken from queue, not yet decoded
-	flush    int64         // drain: cut without waiting once this offset is reached; -1: never
+	spare    []*kgo.Record // taken from queue; those from next on are not yet decoded
+	next     int
+	flush    int64 // drain: cut without waiting once this offset is reached; -1: never
 	limits   batcher.Limits
 	epoch    int32 // leader epoch of the last record taken
 	lastDone time.Time
 
 	reader *reader
 	keep   []bool
+	items  []dedup.Item // of the main lane's claim under way
+	usual  int          // records of a batch, to begin with
+	idle   []*material  // for reuse
 
 	committed atomic.Int64
 	halted    atomic.Bool
 	reason    atomic.Pointer[Halt]
 	waits     string
+
+	turns   turns         // of the target's store
+	turn    chan struct{} // gets one when the worker's turn has come
+	inLine  bool
+	hasTurn bool
 
 	pace    batcher.Pace
 	claimed atomic.Pointer[claimTime] // the last claim, not yet taken into account
@@ -108,6 +118,8 @@ func (w *worker) run() {
 		case ev := <-w.inbox:
 			w.step(ev)
 		case <-w.arrived:
+		case <-w.turn:
+			w.inLine, w.hasTurn = false, true
 		case <-timer.C:
 		case <-softly:
 			softly = nil
@@ -173,7 +185,10 @@ func (w *worker) feed() (wake int64) {
 		}
 		stopping := w.stopping()
 		d := w.fillUp(stopping)
-		if d.Cut && w.machine.Ready() && !stopping {
+		if stopping {
+			w.passTurn() // nothing is cut any more
+		}
+		if d.Cut && w.machine.Ready() && !stopping && w.mayClaim() {
 			w.cut()
 			continue
 		}
@@ -222,8 +237,12 @@ func (w *worker) fillUp(stopping bool) batcher.Decision {
 		w.pace = w.pace.Took(c.rows, c.took.Milliseconds(), w.target.Deadline.Milliseconds())
 		w.limits.MaxRows = w.pace.Rows()
 	}
-	for {
-		d := w.limits.Decide(f.want, f.state, w.wall(), w.flush >= 0 && f.state.Next >= w.flush)
+	now := w.wall()
+	for n := 1; ; n++ {
+		if n%clockEvery == 0 {
+			now = w.wall()
+		}
+		d := w.limits.Decide(f.want, f.state, now, w.flush >= 0 && f.state.Next >= w.flush)
 		if d.Full || stopping {
 			return d
 		}
@@ -236,16 +255,18 @@ func (w *worker) fillUp(stopping bool) batcher.Decision {
 			continue
 		}
 		if !f.want.Takes(r.Offset) {
-			w.spare = append(w.spare, nil)
-			copy(w.spare[1:], w.spare)
-			w.spare[0] = r
+			w.next--
 			f.state.Beyond = true
 			continue
 		}
 		w.epoch = r.LeaderEpoch
-		w.take(f, r)
+		w.take(f, r, now)
 	}
 }
+
+// clockEvery is the number of records after which the clock is read again: a
+// few microseconds of decoding.
+const clockEvery = 64
 
 // openFilling starts the next batch where the last one ended.
 func (w *worker) openFilling() bool {
@@ -254,8 +275,7 @@ func (w *worker) openFilling() bool {
 	}
 	next := w.fillNext()
 	if !w.peek() {
-		f := &filling{want: w.machine.WantFrom(next), state: batcher.Filling{Next: next}}
-		if f.want.Last < next || f.want.Last < 0 {
+		if last := w.machine.WantFrom(next).Last; last < next || last < 0 {
 			return false // nothing there, and nothing to complete
 		}
 	}
@@ -265,8 +285,8 @@ func (w *worker) openFilling() bool {
 		return false
 	}
 	w.fill = &filling{
-		batch: &Batch{},
-		mat:   &material{block: block},
+		batch: &Batch{Records: make([]Record, 0, w.usual)},
+		mat:   w.newMaterial(block),
 		want:  w.machine.WantFrom(next),
 		state: batcher.Filling{Next: next},
 	}
@@ -282,7 +302,7 @@ func (w *worker) fillNext() int64 {
 }
 
 func (w *worker) peek() bool {
-	if len(w.spare) > 0 {
+	if w.next < len(w.spare) {
 		return true
 	}
 	w.mu.Lock()
@@ -291,18 +311,17 @@ func (w *worker) peek() bool {
 }
 
 func (w *worker) nextRecord() *kgo.Record {
-	if len(w.spare) == 0 {
+	if w.next == len(w.spare) {
+		clear(w.spare) // it must not keep records that were given back
 		w.mu.Lock()
-		w.spare, w.queue = w.queue, w.spare[:0]
+		w.spare, w.queue, w.next = w.queue, w.spare[:0], 0
 		w.mu.Unlock()
 		if len(w.spare) == 0 {
 			return nil
 		}
-		// Taken from the front one by one; keep the backing array for reuse.
 	}
-	r := w.spare[0]
-	w.spare = w.spare[1:]
-	return r
+	w.next++
+	return w.spare[w.next-1]
 }
 
 // cut hands the batch to the machine.
@@ -312,7 +331,9 @@ func (w *worker) cut() {
 	f.batch.Range = f.want.Range(f.state)
 	f.batch.Data = f.mat
 	w.shell.events.Consumed(w.topic, w.partition, len(f.batch.Records))
+	w.usual = len(f.batch.Records) + len(f.batch.Records)/8
 	w.step(Cut{f.batch})
+	w.passTurn() // nothing was to be claimed
 }
 
 // push is called by the poll loop.
@@ -338,16 +359,17 @@ func (w *worker) dropQueue() {
 	}
 	w.queue = w.queue[:0]
 	w.mu.Unlock()
-	for _, r := range w.spare {
+	for _, r := range w.spare[w.next:] {
 		r.Recycle()
 	}
-	w.spare = nil
+	w.spare, w.next = nil, 0
 	w.buffered.Store(0)
 }
 
 // dropAll gives up everything that is not committed past; effects are over.
 func (w *worker) dropAll() {
 	w.effects.Wait()
+	w.leaveLine()
 	w.dropQueue()
 }
 
@@ -372,11 +394,19 @@ func (w *worker) perform(e Effect) {
 		w.shell.events.State(w.topic, w.partition, Stopped, e.Reason, e.Cure)
 		return
 	}
+	_, claims := e.(Claim)
+	turn := claims && w.hasTurn // goes over to the effect
+	if turn {
+		w.hasTurn = false
+	}
 	w.effects.Add(1)
 	go func() {
 		defer w.effects.Done()
 		defer w.shell.guard(w)
 		ev := w.do(e)
+		if turn {
+			<-w.turns
+		}
 		if ev == nil {
 			return // the assignment is over
 		}
