@@ -3,11 +3,13 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/decode"
+	"github.com/oncesink/oncesink/pkg/dedup"
 )
 
 // material is what a batch is made of: the raw records, kept until the offset
@@ -29,10 +31,10 @@ type filling struct {
 
 // take decodes a record into the batch. A record that can't be decoded stays
 // in the batch with its reason.
-func (w *worker) take(f *filling, r *kgo.Record) {
+func (w *worker) take(f *filling, r *kgo.Record, now int64) {
 	f.state.Next = r.Offset + 1
 	if f.state.Rows == 0 && f.state.SinceMs == 0 {
-		f.state.SinceMs = w.wall()
+		f.state.SinceMs = now
 	}
 	if r.Attrs.IsControl() {
 		r.Recycle() // a transaction's end: it covers an offset, nothing else
@@ -178,5 +180,40 @@ func (w *worker) release(b *Batch) int {
 	}
 	n := m.bytes
 	b.Data = nil
+	clear(m.raw)
+	m.raw, m.rows, m.block, m.bytes = m.raw[:0], m.rows[:0], nil, 0
+	if len(w.idle) < idleMaterials {
+		w.idle = append(w.idle, m)
+	}
 	return n
+}
+
+// idleMaterials is how many a worker keeps: one fills up while one is sent and
+// one waits for its commit.
+const idleMaterials = 3
+
+func (w *worker) newMaterial(block *decode.Block) *material {
+	if n := len(w.idle); n > 0 {
+		m := w.idle[n-1]
+		w.idle = w.idle[:n-1]
+		m.block = block
+		return m
+	}
+	return &material{block: block}
+}
+
+// claimItems lists the keys of a claim. The main lane has one effect under way
+// at a time, so its list is used again.
+func (w *worker) claimItems(e Claim) []dedup.Item {
+	if e.Lane != LaneMain {
+		return items(e.Set, 0)
+	}
+	out := slices.Grow(w.items[:0], e.Set.Len())
+	for _, p := range e.Set.Parts {
+		for _, row := range p.Rows {
+			out = append(out, p.Batch.item(row))
+		}
+	}
+	w.items = out
+	return out
 }

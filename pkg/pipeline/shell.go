@@ -54,6 +54,7 @@ type Shell struct {
 	mu      sync.Mutex
 	workers map[place]*worker
 	pools   map[*Target]*blockPool
+	turns   map[*Target]turns
 	failed  chan error // the first failure that ends the process
 	softly  chan struct{}
 	once    sync.Once
@@ -74,7 +75,7 @@ func NewShell(o Options) *Shell {
 	}
 	return &Shell{
 		Options: o, group: o.Group, owners: o.Owners, letters: o.Letters, events: o.InsertEvents,
-		leases: offsets.NewLeases(), workers: map[place]*worker{}, pools: map[*Target]*blockPool{},
+		leases: offsets.NewLeases(), workers: map[place]*worker{}, pools: map[*Target]*blockPool{}, turns: map[*Target]turns{},
 		failed: make(chan error, 1), softly: make(chan struct{}),
 	}
 }
@@ -139,16 +140,23 @@ func (s *Shell) start(topic string, partition int32) {
 	pool := s.pools[target]
 	if pool == nil {
 		pool = newBlockPool(target)
-		s.pools[target] = pool
+		s.pools[target], s.turns[target] = pool, newTurns(target.Store.Groups())
 	}
 	w := &worker{
 		shell: s, target: target, topic: topic, partition: partition, lease: lease, pool: pool,
 		source: batcher.Source{Cluster: s.Cluster, Topic: id, Partition: partition},
 		ctx:    ctx, cancel: cancel, done: make(chan struct{}), inbox: make(chan Event, 4), arrived: make(chan struct{}, 1),
 		softly: s.softly, flush: -1, lastDone: s.clock(), reader: newReader(target.Decoder),
+		turns: s.turns[target], turn: make(chan struct{}, 1),
 	}
 	w.limits = s.paced(target, topic)
+	// How fast the store answers is not known yet, and a batch that is cut stays
+	// as large as it is: the first ones are smaller.
 	w.pace = batcher.NewPace(w.limits.MaxRows)
+	for w.pace.Rows() > firstRows {
+		w.pace = w.pace.Took(w.pace.Rows(), target.Deadline.Milliseconds(), target.Deadline.Milliseconds())
+	}
+	w.limits.MaxRows = w.pace.Rows()
 	if s.Drain != nil {
 		w.flush = 0
 		if end, ok := s.Drain[topic][partition]; ok {
@@ -169,6 +177,9 @@ func (s *Shell) start(topic string, partition int32) {
 		w.run()
 	}()
 }
+
+// firstRows is the most rows of the first batch of an assignment.
+const firstRows = 16_384
 
 func nonce() uint32 {
 	for {
