@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/oncesink/oncesink/internal/fetchpool"
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/decode"
 	"github.com/oncesink/oncesink/pkg/writer"
@@ -79,7 +80,7 @@ func (b *bare) run(ctx context.Context) error {
 	cl, err := kgo.NewClient(
 		kgo.SeedBrokers(b.brokers), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{b.topic: offsets}),
 		kgo.FetchMaxBytes(64<<20), kgo.FetchMaxPartitionBytes(8<<20), kgo.FetchMaxWait(500*time.Millisecond), kgo.MaxConcurrentFetches(2),
-		kgo.WithPools(newPools()),
+		kgo.WithPools(fetchpool.New()),
 	)
 	if err != nil {
 		return err
@@ -171,26 +172,3 @@ func (l *lane) insert(ctx context.Context) error {
 	}
 	return nil
 }
-
-// pools are franz-go's hooks for reuse, as the sink has them.
-type pools struct{ records, bytes sync.Pool }
-
-func newPools() *pools { return &pools{} }
-
-func (p *pools) GetRecords(n int) []kgo.Record {
-	if s, ok := p.records.Get().(*[]kgo.Record); ok && cap(*s) >= n {
-		return (*s)[:0]
-	}
-	return make([]kgo.Record, 0, max(n, 512))
-}
-
-func (p *pools) PutRecords(s []kgo.Record) { p.records.Put(&s) }
-
-func (p *pools) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodecType) []byte {
-	if s, ok := p.bytes.Get().(*[]byte); ok && cap(*s) >= len(compressed) {
-		return (*s)[:0]
-	}
-	return make([]byte, 0, max(4*len(compressed), 64<<10))
-}
-
-func (p *pools) PutDecompressBytes(s []byte) { p.bytes.Put(&s) }

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/internal/fetchpool"
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
@@ -68,7 +69,7 @@ func consumerOptions(cfg *config.Config, topics []string) []kgo.Opt {
 		kgo.FetchMaxPartitionBytes(max(fetch/8, 1<<20)),
 		kgo.FetchMaxWait(500 * time.Millisecond),
 		kgo.MaxConcurrentFetches(2),
-		kgo.WithPools(newRecordPool(), newBytesPool()),
+		kgo.WithPools(fetchpool.New()),
 	}
 	if cfg.Kafka.Isolation == "read_committed" {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
@@ -78,38 +79,6 @@ func consumerOptions(cfg *config.Config, topics []string) []kgo.Opt {
 	}
 	return opts
 }
-
-// recordPool and bytesPool let fetched records be used again once their
-// offsets are committed.
-type recordPool struct{ p sync.Pool }
-
-func newRecordPool() *recordPool { return &recordPool{} }
-
-// GetRecords returns a slice with capacity n.
-func (r *recordPool) GetRecords(n int) []kgo.Record {
-	if s, ok := r.p.Get().(*[]kgo.Record); ok && cap(*s) >= n {
-		return (*s)[:0]
-	}
-	return make([]kgo.Record, 0, max(n, 512))
-}
-
-// PutRecords takes a slice back.
-func (r *recordPool) PutRecords(s []kgo.Record) { r.p.Put(&s) }
-
-type bytesPool struct{ p sync.Pool }
-
-func newBytesPool() *bytesPool { return &bytesPool{} }
-
-// GetDecompressBytes returns a slice to decompress into.
-func (b *bytesPool) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodecType) []byte {
-	if s, ok := b.p.Get().(*[]byte); ok && cap(*s) >= len(compressed) {
-		return (*s)[:0]
-	}
-	return make([]byte, 0, max(4*len(compressed), 64<<10))
-}
-
-// PutDecompressBytes takes a slice back.
-func (b *bytesPool) PutDecompressBytes(s []byte) { b.p.Put(&s) }
 
 // Topics resolves the routes' topics and patterns against what Kafka has.
 // A topic that is named and missing is an error; a pattern may match nothing.
