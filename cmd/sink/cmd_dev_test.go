@@ -32,8 +32,7 @@ func startDev(t *testing.T, args ...string) (at map[string]string, stop func() e
 	line, err := bufio.NewReader(read).ReadBytes('\n')
 	if err != nil || json.Unmarshal(line, &at) != nil {
 		cancel()
-		<-done
-		t.Fatalf("%q, %v: %s", line, err, errs.String())
+		t.Fatalf("%q, %v, %v: %s", line, err, <-done, errs.String())
 	}
 	var stopped bool
 	stop = func() error {

@@ -13,7 +13,7 @@ import (
 func (wk *worker) askFacts(e pipeline.AskFacts) {
 	w := wk.w
 	f := pipeline.Facts{Ref: e.Ref, Views: viewNames(w)}
-	wk.requestQuietly("windows", func() answer {
+	wk.requestQuietly(func() answer {
 		f.Safe, f.Why = w.house.safe(e.FirstAttempt)
 		return answered
 	}, func() {
@@ -26,7 +26,7 @@ func (wk *worker) askFacts(e pipeline.AskFacts) {
 }
 
 // requestQuietly is a first half whose answer goes on with then.
-func (wk *worker) requestQuietly(name string, apply func() answer, then func()) {
+func (wk *worker) requestQuietly(apply func() answer, then func()) {
 	w := wk.w
 	var arrive func()
 	arrive = func() {
@@ -135,7 +135,7 @@ func (wk *worker) isolate(e pipeline.Isolate) {
 		var bad []pipeline.Refusal
 		e.Set.Each(func(i int, b *pipeline.Batch, r int32) {
 			rec := b.Records[r]
-			if w.poisonous(int(rec.Key.Lo), rec.Fingerprint) {
+			if w.poisonous(rec.Fingerprint) {
 				bad = append(bad, pipeline.Refusal{Pos: i, Code: 469, Message: "constraint"})
 			}
 		})

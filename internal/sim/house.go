@@ -75,7 +75,6 @@ type house struct {
 	brokenTo int64 // pushes to views fail until then
 	busyTo   int64
 	foreign  int
-	pushes   []int64 // times of foreign bursts
 }
 
 func (w *world) newHouse() *house {
@@ -291,7 +290,7 @@ func (h *house) check(s *statement) {
 		return
 	}
 	for _, r := range s.rows {
-		if w.poisonous(r.key, r.fp) {
+		if w.poisonous(r.fp) {
 			h.end(s, logRefused, writer.Result{Outcome: writer.Rejected, Cause: writer.Data, Code: 469, Message: "constraint"})
 			return
 		}

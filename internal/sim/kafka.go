@@ -65,7 +65,7 @@ func keyOf(k int) batcher.Key {
 func (w *world) fpOf(k int) uint32 { return uint32(100 + k*10) }
 
 // poisonous: the server refuses these fields, always.
-func (w *world) poisonous(k int, fp uint32) bool {
+func (w *world) poisonous(fp uint32) bool {
 	return int((uint64(fp)*2654435761+w.p.World*97)>>4%100) < w.p.Poison
 }
 
@@ -135,16 +135,6 @@ func (p *partition) grow(n int) {
 		}
 	}
 	p.end = p.last()
-}
-
-// at finds a record by its offset.
-func (p *partition) at(offset int64) *record {
-	for i := range p.records {
-		if p.records[i].offset == offset {
-			return &p.records[i]
-		}
-	}
-	return nil
 }
 
 func (g *group) member(id int) bool {

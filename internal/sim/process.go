@@ -170,7 +170,7 @@ func (wk *worker) feed() {
 	if wk.m.Ready() && !w.chance(15) {
 		_, next, _ := wk.m.Position()
 		if b := w.kafka.cut(wk, wk.m.WantFrom(next), 1+w.rng.IntN(w.p.MaxCut)); b != nil {
-			w.logf("%s cuts %s: %s", wk.name, b.Range, w.recordsText(wk.part, b))
+			w.logf("%s cuts %s: %s", wk.name, b.Range, w.recordsText(b))
 			wk.step(pipeline.Cut{Batch: b})
 			return
 		}

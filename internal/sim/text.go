@@ -84,7 +84,7 @@ func short(token string) string {
 	return "P" + parts[len(parts)-1]
 }
 
-func (w *world) recordsText(part int, b *pipeline.Batch) string {
+func (w *world) recordsText(b *pipeline.Batch) string {
 	var t strings.Builder
 	for _, r := range b.Records {
 		fmt.Fprintf(&t, " %d:k%d/%d", r.Offset, r.Key.Lo, r.Fingerprint)
