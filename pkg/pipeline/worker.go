@@ -185,13 +185,13 @@ func (w *worker) feed() (wake int64) {
 		}
 		stopping := w.stopping()
 		d := w.fillUp(stopping)
-		if stopping {
-			w.passTurn() // nothing is cut any more
-		}
 		if d.Cut && w.machine.Ready() && !stopping && w.mayClaim() {
 			w.cut()
 			continue
 		}
+		// Not kept for later: what this partition waits for may be another one's
+		// claim, which waits for the turn.
+		w.passTurn()
 		// A full batch that finds no room waits for the gate: what the gate has
 		// settled must be committed, or room never comes back.
 		if w.machine.quiet() && (!d.Cut || stopping || !w.machine.Ready()) {
