@@ -6,9 +6,9 @@ SHELL := /bin/bash
 
 CACHE := $(or $(ONCESINK_CACHE),$(CURDIR)/.cache)
 GO ?= go
-# Packages of the tests; P: how many of them at the same time (each may start servers of its own).
+# Packages of the tests; P: how many of them at the same time. Each may start servers of its own, which want the cores for themselves.
 PKG ?= ./...
-P ?= 2
+P ?= 1
 
 .PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench fmt clean
 
