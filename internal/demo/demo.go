@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (_ *Account, err error) {
 		o.Progress = io.Discard
 	}
 	if o.Stall == 0 {
-		o.Stall = 45 * time.Second
+		o.Stall = 90 * time.Second
 	}
 	if o.Sink == "" {
 		if o.Sink, err = os.Executable(); err != nil {
