@@ -12,8 +12,10 @@ const (
 	twoFlushIntervals = 15 * time.Second
 	// Within this time no usual TTL has removed anything from a log.
 	logsKeep = 24 * time.Hour
-	// Two clocks and the second in which a server counts its uptime.
+	// How much earlier than asked the logs are read: they count whole seconds, on their own clock.
 	restartMargin = 2 * time.Second
+	// What a replica's clock may differ from the one that a moment was taken from, beside what is measured.
+	clockMargin = 100 * time.Millisecond
 )
 
 // logState tells whether a system log holds everything that happened from a moment on.
@@ -43,7 +45,8 @@ func (s *Server) logSince(ctx context.Context, r *replicaState, log string, from
 	if err != nil {
 		return state, err
 	}
-	if started := now.Add(-uptime); started.Add(restartMargin + uncertainty).After(from) {
+	// uptime() counts whole seconds, so the server started at most a second before `started`, and never after it.
+	if started := now.Add(-uptime); started.Add(clockMargin + uncertainty).After(from) {
 		state.why = fmt.Sprintf("%s started at %s, and what it had not yet logged before is lost", r.addr, started.UTC().Format(time.DateTime))
 		return state, nil
 	}
