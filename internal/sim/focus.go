@@ -18,6 +18,8 @@ type Focus struct {
 	Replay bool
 	Poison bool
 	Undec  bool
+	Small  bool // little room for metadata
+	Other  bool // duplicates with other fields
 	Break  Break
 }
 
@@ -47,6 +49,10 @@ func ParseFocus(text string) (Focus, error) {
 			f.Poison = true
 		case "undecodable records":
 			f.Undec = true
+		case "small metadata":
+			f.Small = true
+		case "conflicts":
+			f.Other = true
 		case "no deadline":
 			f.Break.NoDeadline = true
 		case "present generation":
@@ -94,6 +100,12 @@ func (f Focus) Draw(seed uint64) Params {
 	}
 	if f.Undec && p.Undecoded == 0 {
 		p.Undecoded = 10
+	}
+	if f.Small {
+		p.Metadata = 1800
+	}
+	if f.Other && p.Conflicts == 0 {
+		p.Conflicts = 15
 	}
 	p.Break = f.Break
 	return p

@@ -64,6 +64,7 @@ func parseMutation(text string) (Mutation, error) {
 			in = "new"
 		case line == ">>>" && in == "new":
 			in = ""
+			e.Old, e.New = strings.TrimSuffix(e.Old, "\n"), strings.TrimSuffix(e.New, "\n")
 			m.Edits = append(m.Edits, e)
 		case in == "old":
 			e.Old += line + "\n"
