@@ -239,8 +239,12 @@ func TestStandInRedisTellsWhatItLacks(t *testing.T) {
 	if got, err := client.Eval(t.Context(), "return redis.call('SET', KEYS[1], ARGV[1])", []string{"k"}, "v").Text(); err != nil || got != "OK" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := client.ConfigGet(t.Context(), "maxmemory-policy").Result(); err == nil {
-		t.Error("it answers CONFIG GET: the message is out of date")
+	// A sink asks these before it claims anything.
+	if got, err := client.ConfigGet(t.Context(), "maxmemory-policy").Result(); err != nil || got["maxmemory-policy"] != "noeviction" {
+		t.Errorf("memory policy: %v, %v", got, err)
+	}
+	if got, err := client.Info(t.Context(), "server").Result(); err != nil || !strings.Contains(got, "run_id:") {
+		t.Errorf("identity: %q, %v", got, err)
 	}
 	if !strings.Contains(said.String(), "keeps nothing over a restart") {
 		t.Errorf("said %q", said.String())
