@@ -134,6 +134,10 @@ func (b *bench) fullRun(ctx context.Context, topic string, n int) (figures, erro
 		}
 		env = append(env, "ONCESINK_CPUPROFILE="+path)
 	}
+	idle, err := b.ask.busy(ctx)
+	if err != nil {
+		return figures{}, err
+	}
 	c, err := costOf(ctx, b.log, env, b.sink, "run", "--drain", "--fail-on-dead-letters", "-c", config)
 	if err != nil {
 		return figures{}, err
@@ -143,7 +147,12 @@ func (b *bench) fullRun(ctx context.Context, topic string, n int) (figures, erro
 	if err != nil {
 		return figures{}, err
 	}
+	busy, err := b.ask.busy(ctx)
+	if err != nil {
+		return figures{}, err
+	}
 	f := b.figures(c)
+	f.RedisPerRow = (busy - idle) / time.Duration(b.rows)
 	f.BytesPerKey = float64(after-before) / float64(b.truth.Keys)
 	if err := b.ask.once(ctx, name, sum(b.truth, b.first)); err != nil {
 		return figures{}, err

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/oncesink/oncesink/bench/load"
 )
@@ -17,9 +18,10 @@ import (
 // figures are what one run came to. Its table was compared with the truth.
 type figures struct {
 	cost
-	Rows             int     `json:"rows"`
-	RowsPerCPUSecond float64 `json:"rows_per_cpu_second"`
-	BytesPerKey      float64 `json:"redis_bytes_per_key,omitempty"`
+	Rows             int           `json:"rows"`
+	RowsPerCPUSecond float64       `json:"rows_per_cpu_second"`
+	BytesPerKey      float64       `json:"redis_bytes_per_key,omitempty"`
+	RedisPerRow      time.Duration `json:"redis_cpu_per_row_ns,omitempty"`
 }
 
 type results struct {
@@ -88,14 +90,14 @@ func (r *results) print(out io.Writer) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%d records, %d keys, %d partitions, seed %d, %d CPUs; JSON, LZ4; every table exact\n\n", r.Rows, r.Keys, r.Partitions, r.Seed, r.CPUs)
 	w := tabwriter.NewWriter(&s, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(w, "run\trows\twall s\tCPU s\trows/CPU-s\tns/row\tRSS max MB\tRedis B/key\t")
+	_, _ = fmt.Fprintln(w, "run\trows\twall s\tCPU s\trows/CPU-s\tns/row\tRSS max MB\tRedis ns/row\tRedis B/key\t")
 	row := func(name string, f figures) {
-		key := "-"
+		busy, key := "-", "-"
 		if f.BytesPerKey > 0 {
-			key = fmt.Sprintf("%.1f", f.BytesPerKey)
+			busy, key = fmt.Sprint(f.RedisPerRow.Nanoseconds()), fmt.Sprintf("%.1f", f.BytesPerKey)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%s\t\n", name, f.Rows, f.Wall.Seconds(), f.CPU.Seconds(), f.RowsPerCPUSecond,
-			1e9/f.RowsPerCPUSecond, float64(f.RSSMax)/1e6, key)
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%s\t%s\t\n", name, f.Rows, f.Wall.Seconds(), f.CPU.Seconds(), f.RowsPerCPUSecond,
+			1e9/f.RowsPerCPUSecond, float64(f.RSSMax)/1e6, busy, key)
 	}
 	for i, f := range r.Full {
 		if i > 0 {

@@ -88,18 +88,33 @@ func (a *asker) all(ctx context.Context, table string, records int, t load.Truth
 	return nil
 }
 
-// memory is what Redis uses.
+// memory is what Redis uses, in bytes.
 func (a *asker) memory(ctx context.Context) (int64, error) {
-	text, err := a.store.Info(ctx, "memory").Result()
+	v, err := a.info(ctx, "memory", "used_memory")
+	return int64(v), err
+}
+
+// busy is the CPU time that Redis has taken so far.
+func (a *asker) busy(ctx context.Context) (time.Duration, error) {
+	user, err := a.info(ctx, "cpu", "used_cpu_user")
 	if err != nil {
-		return 0, fmt.Errorf("redis: INFO memory: %w", err)
+		return 0, err
+	}
+	system, err := a.info(ctx, "cpu", "used_cpu_sys")
+	return time.Duration((user + system) * float64(time.Second)), err
+}
+
+func (a *asker) info(ctx context.Context, section, field string) (float64, error) {
+	text, err := a.store.Info(ctx, section).Result()
+	if err != nil {
+		return 0, fmt.Errorf("redis: INFO %s: %w", section, err)
 	}
 	for _, l := range strings.Split(text, "\r\n") {
-		if v, found := strings.CutPrefix(l, "used_memory:"); found {
-			return strconv.ParseInt(v, 10, 64)
+		if v, found := strings.CutPrefix(l, field+":"); found {
+			return strconv.ParseFloat(v, 64)
 		}
 	}
-	return 0, fmt.Errorf("redis: INFO memory tells no used_memory")
+	return 0, fmt.Errorf("redis: INFO %s tells no %s", section, field)
 }
 
 // emptyStore drops all keys and scripts, and tells what Redis uses then.
