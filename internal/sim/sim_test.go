@@ -81,16 +81,20 @@ func TestMutantIsCaught(t *testing.T) {
 
 // TestNoScheduleBreaksAnInvariant runs SEEDS schedules from FIRST on.
 func TestNoScheduleBreaksAnInvariant(t *testing.T) {
+	focus, err := ParseFocus(os.Getenv("FOCUS"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, n := env("FIRST", 1), env("SEEDS", 3000)
 	if one := os.Getenv("SEED"); one != "" {
-		p := Draw(env("SEED", 1))
+		p := focus.Draw(env("SEED", 1))
 		if r := Run(p, false); r.Violation != nil && os.Getenv("SHRINK") != "" {
 			p = Shrink(p, r.Violation.Rule)
 		}
 		replay(t, p)
 		return
 	}
-	failed, found, seen, steps, halts := runSeeds(first, n, 1000, Draw)
+	failed, found, seen, steps, halts := runSeeds(first, n, 1000, focus.Draw)
 	t.Logf("%d seeds from %d on: %d steps, %d partitions stopped (I4)", n, first, steps, halts)
 	if testing.Verbose() && os.Getenv("COVER") != "" {
 		t.Log("\n" + coverageText(seen))
