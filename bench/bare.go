@@ -79,7 +79,7 @@ func (b *bare) run(ctx context.Context) error {
 	}
 	cl, err := kgo.NewClient(
 		kgo.SeedBrokers(b.brokers), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{b.topic: offsets}),
-		kgo.FetchMaxBytes(64<<20), kgo.FetchMaxPartitionBytes(8<<20), kgo.FetchMaxWait(500*time.Millisecond), kgo.MaxConcurrentFetches(2),
+		kgo.FetchMaxBytes(8<<20), kgo.FetchMaxPartitionBytes(1<<20), kgo.FetchMaxWait(500*time.Millisecond), kgo.MaxConcurrentFetches(2),
 		kgo.WithPools(fetchpool.New()),
 	)
 	if err != nil {

@@ -58,7 +58,10 @@ func clientID() string {
 
 // consumerOptions are those of the consuming client.
 func consumerOptions(cfg *config.Config, topics []string) []kgo.Opt {
-	fetch := int32(min(max(int64(cfg.Memory.Limit)/8, 1<<20), 64<<20))
+	// Compressed bytes. They come out several times as large, each record takes
+	// about as much again, two fetches are held ready, and none of that is in the
+	// workers' budget yet.
+	fetch := int32(min(max(int64(cfg.Memory.Limit)/64, 1<<20), 32<<20))
 	opts := []kgo.Opt{
 		kgo.ConsumerGroup(cfg.Kafka.Group),
 		kgo.ConsumeTopics(topics...),
@@ -66,7 +69,7 @@ func consumerOptions(cfg *config.Config, topics []string) []kgo.Opt {
 		kgo.RebalanceTimeout(cfg.Kafka.RebalanceTimeout),
 		kgo.HeartbeatInterval(min(3*time.Second, cfg.Kafka.SessionTimeout/4)),
 		kgo.FetchMaxBytes(fetch),
-		kgo.FetchMaxPartitionBytes(max(fetch/8, 1<<20)),
+		kgo.FetchMaxPartitionBytes(max(fetch/8, 512<<10)),
 		kgo.FetchMaxWait(500 * time.Millisecond),
 		kgo.MaxConcurrentFetches(2),
 		kgo.WithPools(fetchpool.New()),

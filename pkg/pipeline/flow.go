@@ -58,8 +58,10 @@ func (w *worker) send(ev Event) {
 	}
 }
 
-// share is how many bytes one partition may buffer: an even part of the
-// budget, and never less than a record.
+// share is how many bytes one partition may buffer: an even part of half the
+// budget. The other half is for what was fetched and not handed over yet, the
+// columns, and what the collector has not come to; and records that wait for
+// less time are still in the processor's caches when their turn comes.
 func (s *Shell) share() int64 {
 	s.mu.Lock()
 	n := len(s.workers)
@@ -67,7 +69,7 @@ func (s *Shell) share() int64 {
 	if s.MemoryLimit <= 0 {
 		return 1 << 40
 	}
-	return s.MemoryLimit / int64(max(n, 1))
+	return s.MemoryLimit / 2 / int64(max(n, 1))
 }
 
 // mayPause stops fetching a partition that buffers more than its share; the

@@ -64,7 +64,7 @@ func (w *worker) take(f *filling, r *kgo.Record, now int64) {
 }
 
 // recordOverhead is what a buffered record costs beside its bytes.
-const recordOverhead = 160
+const recordOverhead = 224
 
 // reader decodes records for one goroutine.
 type reader struct {
@@ -199,7 +199,7 @@ func (w *worker) newMaterial(block *decode.Block) *material {
 		m.block = block
 		return m
 	}
-	return &material{block: block}
+	return &material{block: block, raw: make([]*kgo.Record, 0, w.usual), rows: make([]int32, 0, w.usual)}
 }
 
 // claimItems lists the keys of a claim. The main lane has one effect under way
