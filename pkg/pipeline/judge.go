@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/oncesink/oncesink/pkg/dedup"
+	"github.com/oncesink/oncesink/pkg/offsets"
 )
 
 // begin gives every record of the batch its first verdict.
@@ -125,6 +126,7 @@ func (m *Machine) apply(j *job, reply *dedup.Reply) (mine, fell bool) {
 					return
 				}
 				met = o.Nonce
+				m.mix(o)
 			}
 			b.verdicts[row] = vMine
 			mine = true
@@ -141,6 +143,18 @@ func (m *Machine) apply(j *job, reply *dedup.Reply) (mine, fell bool) {
 		}
 	})
 	return mine, fell
+}
+
+// mix notes in the intent that a row of a set of a later range goes under
+// another token: its claim's owner is a record there, and this one, which has
+// the same key and comes first, is judged and sent in its place.
+func (m *Machine) mix(o dedup.Owner) {
+	for i := range m.plan {
+		if e := &m.plan[i]; o.Offset >= m.job.span.Next() && e.Range.Contains(o.Offset) && len(e.Tables) > 0 {
+			e.Tables = append([]offsets.Sent(nil), e.Tables...)
+			e.Tables[0].Mixed = true
+		}
+	}
 }
 
 // meet notes the nonce that a claim of ours held before this attempt.
@@ -166,8 +180,9 @@ func (b *Batch) setOwner(row int32, o dedup.Owner) {
 // recount finds how many records keep the gate closed.
 func (b *Batch) recount() {
 	n := 0
-	for _, v := range b.verdicts {
-		if !v.settled() {
+	for i, v := range b.verdicts {
+		// A letter that the gate lane sends may still be on its way.
+		if !v.settled() || (v == vConflict || v == vDead) && !b.lettered[int32(i)] {
 			n++
 		}
 	}
