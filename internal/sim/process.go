@@ -60,7 +60,8 @@ func (p *process) start() {
 	p.client = p.w.store.client(p)
 	born := p.born
 	p.w.after(p.w.soon(), &task{proc: p, run: func() {
-		if p.born == born && p.member == 0 {
+		if p.born == born {
+			p.w.kafka.leave(p) // the coordinator may not have missed its last life yet
 			p.w.kafka.join(p)
 		}
 	}})
