@@ -65,17 +65,18 @@ func TestLateLandingIsRefusedByTheServer(t *testing.T) {
 	const window = 10
 	w := newWorld(t, sharedStack(t), design{partitions: 2, window: window, report: true})
 	proxy := w.proxy()
-	f := w.produce(12_000, 3)
-	f.allow(4000)
-	p := w.start(settings{clickhouse: proxy.Addr(), rows: 500, insertTimeout: 2 * time.Second})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	records := size(t, "ONCESINK_E2E_RECORDS", 12_000)
+	f := w.produce(records, 3)
+	f.allow(records / 3)
+	p := w.start(settings{clickhouse: proxy.Addr(), rows: min(records/24, 10_000), insertTimeout: 2 * time.Second})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	// The sink's checks at its start ask about such a statement too: the rule shall meet inserts only.
 	if err := p.trace.awaitStep(ctx, pipeline.StepWritten, 1); err != nil {
 		t.Fatalf("no insert came through: %v; the sink said:\n%s", err, p.said(20))
 	}
 	rule := w.insertRule(proxy, faultproxy.RuleOptions{Fault: faultproxy.HoldRequest, Every: 4, Limit: 1})
-	f.allow(8000)
+	f.allow(2 * records / 3)
 	w.await(p, rule, func(a faultproxy.Account) bool { return a.Holding > 0 })
 	w.foreign(3 * window) // nothing that was sent before is remembered now
 	// The sink gives up, waits until the server must refuse the statement, and sends the rows again. Only then does the statement arrive.
