@@ -19,6 +19,7 @@ type Focus struct {
 	Poison bool
 	Undec  bool
 	Small  bool // little room for metadata
+	Long   bool // many small batches
 	Other  bool // duplicates with other fields
 	Break  Break
 }
@@ -51,6 +52,8 @@ func ParseFocus(text string) (Focus, error) {
 			f.Undec = true
 		case "small metadata":
 			f.Small = true
+		case "long logs":
+			f.Long = true
 		case "conflicts":
 			f.Other = true
 		case "no deadline":
@@ -103,6 +106,12 @@ func (f Focus) Draw(seed uint64) Params {
 	}
 	if f.Small {
 		p.Metadata = 1800
+	}
+	if f.Long {
+		p.Records, p.MaxCut = 60+r.IntN(60), 1+r.IntN(2)
+		p.Partitions, p.Sinks = max(p.Partitions, 2), max(p.Sinks, 2)
+		p.Keys = 2 * p.Partitions * p.Records
+		p.Steps *= 3
 	}
 	if f.Other && p.Conflicts == 0 {
 		p.Conflicts = 15

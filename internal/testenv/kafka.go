@@ -88,7 +88,7 @@ func (b *broker) command(class string, args ...string) []string {
 
 func (b *broker) start(ctx context.Context) (process, error) {
 	if !b.formatted {
-		format := exec.CommandContext(ctx, b.java, b.command("kafka.tools.StorageTool", "format", "--cluster-id", b.clusterID, "--config", b.config)...)
+		format := exec.CommandContext(ctx, b.java, b.command("kafka.tools.StorageTool", "format", "--cluster-id="+b.clusterID, "--config", b.config)...)
 		if said, err := format.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("format Kafka's storage in %s: %w: %s", b.dir, err, said)
 		}
