@@ -20,6 +20,7 @@ type Focus struct {
 	Undec  bool
 	Small  bool // little room for metadata
 	Long   bool // many small batches
+	Finish bool
 	Other  bool // duplicates with other fields
 	Break  Break
 }
@@ -52,6 +53,8 @@ func ParseFocus(text string) (Focus, error) {
 			f.Undec = true
 		case "small metadata":
 			f.Small = true
+		case "inserts outlive clients":
+			f.Finish = true
 		case "long logs":
 			f.Long = true
 		case "conflicts":
@@ -105,7 +108,7 @@ func (f Focus) Draw(seed uint64) Params {
 		p.Undecoded = 10
 	}
 	if f.Small {
-		p.Metadata = 1800
+		p.Metadata = 1320
 	}
 	if f.Long {
 		p.Records, p.MaxCut = 60+r.IntN(60), 1+r.IntN(2)
@@ -116,6 +119,7 @@ func (f Focus) Draw(seed uint64) Params {
 	if f.Other && p.Conflicts == 0 {
 		p.Conflicts = 15
 	}
+	p.Finish = p.Finish || f.Finish
 	p.Break = f.Break
 	return p
 }

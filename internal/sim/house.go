@@ -340,7 +340,7 @@ func (h *house) steps(s *statement, steps []func()) {
 		if !s.running {
 			return
 		}
-		if (s.worker == nil || s.killed) && w.chance(10) {
+		if (s.worker == nil || s.killed) && !w.p.Finish && w.chance(10) {
 			w.logf("server: insert %s is cancelled, its client is gone", short(s.token))
 			h.end(s, logFailed, writer.Result{Outcome: writer.Unknown, Cause: writer.Network})
 			return

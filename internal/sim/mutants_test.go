@@ -50,11 +50,19 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, "go", "test", "-overlay", list, "-count=1", "-run", "^TestMutantIsCaught$", ".")
+			pkg, test := ".", "TestMutantIsCaught"
+			if m.By != "" {
+				pkg, test, _ = strings.Cut(m.By, " ")
+				pkg = filepath.Join(root, pkg)
+			}
+			cmd := exec.CommandContext(ctx, "go", "test", "-overlay", list, "-count=1", "-run", "^"+test+"$", pkg)
 			cmd.Env = append(os.Environ(), "FOCUS="+m.Focus, fmt.Sprintf("SEEDS=%d", m.Seeds))
 			start := time.Now()
 			out, err := cmd.CombinedOutput()
 			_, caught, ok := strings.Cut(string(out), "caught by ")
+			if m.By != "" {
+				caught, ok = m.By, strings.Contains(string(out), "--- FAIL: "+test)
+			}
 			if err == nil || !ok {
 				t.Fatalf("%s: not caught in %d seeds: %s\n%s", m.Name, m.Seeds, m.About, out)
 			}

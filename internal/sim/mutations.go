@@ -16,6 +16,7 @@ type Mutation struct {
 	About string
 	Focus string
 	Seeds int
+	By    string // package and test that catch it, where no schedule can: another rule stands before it
 	Edits []Edit
 }
 
@@ -48,7 +49,7 @@ func Mutations() ([]Mutation, error) {
 	return out, nil
 }
 
-// parseMutation reads the form: lines "about:", "focus:", "seeds:", "file:",
+// parseMutation reads the form: lines "about:", "focus:", "seeds:", "by:", "file:",
 // then the old text between <<< and ===, the new one between === and >>>.
 func parseMutation(text string) (Mutation, error) {
 	m := Mutation{Seeds: 1000}
@@ -77,6 +78,8 @@ func parseMutation(text string) (Mutation, error) {
 			m.Focus = value
 		case key == "file":
 			e.File = value
+		case key == "by":
+			m.By = value
 		case key == "seeds":
 			n, err := strconv.Atoi(value)
 			if err != nil {

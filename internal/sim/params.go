@@ -33,6 +33,7 @@ type Params struct {
 	Poison     int
 	Cold       int
 	Stop       bool // on_conflict: stop
+	Finish     bool // the server ends inserts whose client is gone, instead of cancelling some
 	Steps      int
 	FaultRate  int // per mille of the steps
 
@@ -94,6 +95,7 @@ func Draw(seed uint64) Params {
 		p.Cold = 20
 	}
 	p.Stop = r.IntN(12) == 0
+	p.Finish = rand.New(rand.NewPCG(seed, 0xf17)).IntN(3) == 0
 	p.Steps = 2500
 	p.FaultRate = []int{5, 15, 40, 100}[r.IntN(4)]
 	for f := range p.Faults {
@@ -128,6 +130,9 @@ func (p Params) String() string {
 	}
 	if p.Stop {
 		b.WriteString(", on_conflict: stop")
+	}
+	if p.Finish {
+		b.WriteString(", inserts outlive their clients")
 	}
 	for f, n := range p.Faults {
 		if n > 0 {
