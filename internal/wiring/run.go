@@ -110,7 +110,7 @@ func runOnce(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, er
 	if err != nil {
 		return nil, &Usage{err}
 	}
-	opts := slices.Concat(base, consumerOptions(cfg, names), shell.Callbacks())
+	opts := slices.Concat(base, consumerOptions(cfg, names), shell.Callbacks(), []kgo.Opt{shell.OnAssigned(o.Status.Joined)})
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, &Usage{fmt.Errorf("kafka: %w", err)}

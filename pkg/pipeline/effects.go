@@ -1,16 +1,29 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
 	"github.com/oncesink/oncesink/pkg/writer"
 )
+
+// OnAssigned is the callback of assignments with one to follow it. It replaces
+// the one among Callbacks, for those who care for a member without partitions:
+// kgo tells an empty assignment too, and no worker does.
+func (s *Shell) OnAssigned(joined func()) kgo.Opt {
+	return kgo.OnPartitionsAssigned(func(ctx context.Context, cl *kgo.Client, added map[string][]int32) {
+		s.assigned(ctx, cl, added)
+		joined()
+	})
+}
 
 // do runs one effect and returns its answer; nil when the assignment ended
 // before there was one. Errors that pass are waited out here, so that the

@@ -71,6 +71,7 @@ type worker struct {
 
 	startedFresh bool // no committed offset
 	gated        bool
+	shown        bool // that it has taken its partition over
 }
 
 type claimTime struct {
@@ -148,7 +149,14 @@ func (w *worker) finished() bool {
 }
 
 func (w *worker) step(ev Event) {
-	for _, e := range w.machine.Step(w.serverNow(), ev) {
+	effects := w.machine.Step(w.serverNow(), ev)
+	if w.machine.started && !w.shown {
+		// Told before the effects begin, which may tell of waits. A partition with
+		// nothing to read would otherwise never be heard of again.
+		w.shown = true
+		w.tellState()
+	}
+	for _, e := range effects {
 		w.perform(e)
 	}
 	committed, next, held := w.machine.Position()
