@@ -115,7 +115,7 @@ func newStatus(cfg *config.Config) *status.Status {
 	var routes []status.Route
 	for _, r := range cfg.Routes {
 		for _, t := range r.Topics {
-			routes = append(routes, status.Route{Topic: t, Table: r.Table})
+			routes = append(routes, status.Route{Topic: t, Table: cfg.Qualified(r.Table)})
 		}
 	}
 	return status.New(status.Options{Group: cfg.Kafka.Group, Version: readBuild().Version, Routes: routes, Reasons: wiring.LetterReasons(),

@@ -153,13 +153,13 @@ func (c *Config) validateDeadLetter(p *problems, i int) {
 // validatePair checks two routes into one table: they share its keys, so they must mean the same by them.
 func (c *Config) validatePair(p *problems, i, j int) {
 	a, b := &c.Routes[i], &c.Routes[j]
-	if a.Table == "" || c.qualified(a.Table) != c.qualified(b.Table) {
+	if a.Table == "" || c.Qualified(a.Table) != c.Qualified(b.Table) {
 		return
 	}
 	at := fmt.Sprintf("routes[%d]", j)
 	same := func(what string, equal bool) {
 		if !equal {
-			p.at(at+"."+what, "differs from that of routes[%d], and both write %s: routes into one table share its keys and need the same %s", i, c.qualified(a.Table), what)
+			p.at(at+"."+what, "differs from that of routes[%d], and both write %s: routes into one table share its keys and need the same %s", i, c.Qualified(a.Table), what)
 		}
 	}
 	same("key", slices.Equal(a.Key, b.Key))
@@ -167,12 +167,12 @@ func (c *Config) validatePair(p *problems, i, j int) {
 	same("ignore", slices.Equal(slices.Sorted(slices.Values(a.Ignore)), slices.Sorted(slices.Values(b.Ignore))))
 	for _, t := range b.Topics {
 		if a.lists(t) || a.matches(t) && !c.excluded(t) {
-			p.at(at+".topics", "%s goes into %s by routes[%d] already", t, c.qualified(a.Table), i)
+			p.at(at+".topics", "%s goes into %s by routes[%d] already", t, c.Qualified(a.Table), i)
 		}
 	}
 	for _, t := range a.Topics {
 		if b.matches(t) && !c.excluded(t) {
-			p.at(at+".topic_pattern", "meets %s, which goes into %s by routes[%d] already", t, c.qualified(a.Table), i)
+			p.at(at+".topic_pattern", "meets %s, which goes into %s by routes[%d] already", t, c.Qualified(a.Table), i)
 		}
 	}
 	if a.TopicPattern != "" && a.TopicPattern == b.TopicPattern {
@@ -180,8 +180,8 @@ func (c *Config) validatePair(p *problems, i, j int) {
 	}
 }
 
-// qualified is a table's name with its database.
-func (c *Config) qualified(table string) string {
+// Qualified is a table's name with its database.
+func (c *Config) Qualified(table string) string {
 	if strings.Contains(table, ".") {
 		return table
 	}

@@ -126,6 +126,7 @@ func runOnce(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, er
 		return nil, err
 	}
 	defer group.Close()
+	s.beside(ctx, s.watchHeadroom)
 	s.log.Info("consuming", "group", cfg.Kafka.Group, "topics", describe(s.topics), "drain", o.Drain)
 	err = shell.Run(ctx, cl, group, o.Patience)
 	report := &Report{Counts: s.tally.total(), Halted: shell.Halted(), Drained: o.Drain && ctx.Err() == nil && err == nil}
@@ -163,13 +164,7 @@ func (s *session) open(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		s.clock.Keep(keep, s.server, 5*time.Second)
-	}()
-	s.onClose(func() { stop(); <-kept })
+	s.beside(ctx, func(ctx context.Context) { s.clock.Keep(ctx, s.server, 5*time.Second) })
 	for i := range s.cfg.Routes {
 		r := &s.cfg.Routes[i]
 		if err := w.until(ctx, "clickhouse and redis", func(ctx context.Context) error {

@@ -154,3 +154,34 @@ func (s *Server) SafeWindow(ctx context.Context, t *Table, from time.Time) (safe
 	}
 	return true, "", nil
 }
+
+// Headroom is what is left of the narrowest deduplication window of a table and its views' targets for a token that was first used `back` ago: 1 when nothing was
+// written since, 0 when it may be forgotten. It is for display: one cheap query about the parts that one replica has, where SafeWindow asks the logs of all of them.
+func (s *Server) Headroom(ctx context.Context, t *Table, back time.Duration) (float64, error) {
+	targets := t.targets()
+	places := make([]string, len(targets))
+	for i, to := range targets {
+		places[i] = fmt.Sprintf("(%s, %s)", quoteText(to.database), quoteText(to.name))
+	}
+	// A block is a part of one block number, whatever its level, and stays listed for minutes after it was merged.
+	rows, err := s.readAny(ctx, 3, fmt.Sprintf("SELECT database, table, toString(uniqExact(partition_id, min_block_number)) FROM system.parts "+
+		"WHERE (database, table) IN (%s) AND min_block_number = max_block_number AND modification_time >= now() - %d GROUP BY database, table", strings.Join(places, ", "), int64(back.Seconds())+1))
+	if err != nil {
+		return 0, fmt.Errorf("look at the deduplication window of %s: %w", t, err)
+	}
+	blocks := map[string]int64{}
+	for _, row := range rows {
+		blocks[row[0]+"."+row[1]] = number(row[2])
+	}
+	left := 1.0
+	for _, to := range targets {
+		if to.window.Blocks == 0 {
+			return 0, nil
+		}
+		left = min(left, 1-float64(blocks[to.String()])/float64(to.window.Blocks))
+		if to.window.Seconds > 0 {
+			left = min(left, 1-back.Seconds()/float64(to.window.Seconds))
+		}
+	}
+	return max(left, 0), nil
+}
