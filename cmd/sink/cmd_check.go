@@ -14,11 +14,12 @@ import (
 
 var checkCommand = &command{
 	name: "check", summary: "asks whether this configuration can keep its promises: Kafka, ClickHouse, Redis, table, views, windows",
-	about: `Each finding has a severity, the reason, and the exact statement that mends it; exit 3 when one of them is an error. A canary in a scratch
-table proves that the server drops a repeated token and refuses a late insert. With --config-only no server is asked.`,
+	about: `Each finding has a severity, the reason, and the exact statement that mends it; exit 3 when one of them is an error, 1 when a server could not be
+asked and nothing else is wrong. A canary in a scratch table proves that the server drops a repeated token and refuses a late insert. With --config-only
+no server is asked.`,
 	examples: []string{
 		"sink check -c sink.yaml",
-		"sink check -c sink.yaml --json                 # one object: {fit, findings: [{severity, code, about, reason, cure}]}",
+		"sink check -c sink.yaml --json                 # one object: {fit, asked, findings: [{severity, code, about, reason, cure}]}",
 		"sink check --config-only -c sink.yaml",
 		"sink check --config-only -c sink.yaml --json   # one object: {file, fit, problems: [{line, field, message}]}",
 	},
@@ -52,15 +53,22 @@ func tellFindings(env *environment, found []wiring.Finding, asJSON bool) error {
 	rank := map[string]int{wiring.SeverityError: 0, wiring.SeverityWarning: 1, wiring.SeverityInfo: 2}
 	slices.SortStableFunc(found, func(a, b wiring.Finding) int { return rank[a.Severity] - rank[b.Severity] })
 	count := map[string]int{}
+	unasked, bad := 0, 0
 	for _, f := range found {
 		count[f.Severity]++
+		switch {
+		case f.Unasked:
+			unasked++
+		case f.Severity == wiring.SeverityError:
+			bad++
+		}
 	}
-	fit := count[wiring.SeverityError] == 0
+	fit := bad == 0 && unasked == 0
 	if asJSON {
 		if found == nil {
 			found = []wiring.Finding{}
 		}
-		if err := json.NewEncoder(env.stdout).Encode(map[string]any{"fit": fit, "findings": found}); err != nil {
+		if err := json.NewEncoder(env.stdout).Encode(map[string]any{"fit": fit, "asked": unasked == 0, "findings": found}); err != nil {
 			return err
 		}
 	} else {
@@ -73,15 +81,22 @@ func tellFindings(env *environment, found []wiring.Finding, asJSON bool) error {
 			}
 		}
 		verdict := "fit"
-		if !fit {
+		switch {
+		case bad > 0:
 			verdict = "unfit"
+		case unasked > 0:
+			verdict = "not known"
 		}
-		if _, err := fmt.Fprintf(env.stdout, "%s: %d errors, %d warnings, %d notes\n", verdict, count[wiring.SeverityError], count[wiring.SeverityWarning], count[wiring.SeverityInfo]); err != nil {
+		if _, err := fmt.Fprintf(env.stdout, "%s: %s, %s, %s\n", verdict, plural(count[wiring.SeverityError], "error"),
+			plural(count[wiring.SeverityWarning], "warning"), plural(count[wiring.SeverityInfo], "note")); err != nil {
 			return err
 		}
 	}
-	if !fit {
+	switch {
+	case bad > 0:
 		return no("")
+	case unasked > 0:
+		return fmt.Errorf("check: %s could not be asked", plural(unasked, "server"))
 	}
 	return nil
 }
@@ -112,6 +127,6 @@ func checkConfig(env *environment, load func() (*config.Config, error), asJSON b
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.stdout, "%s: good (%d routes)\n", c.File(), len(c.Routes))
+	_, err = fmt.Fprintf(env.stdout, "%s: good (%s)\n", c.File(), plural(len(c.Routes), "route"))
 	return err
 }

@@ -142,6 +142,9 @@ func intentText(in *offsets.Intent) string {
 			sets = append(sets, s)
 		}
 	}
+	if in.Passed > 0 {
+		sets = append(sets, fmt.Sprintf("read again up to %d", in.Passed))
+	}
 	return strings.Join(sets, "; ")
 }
 

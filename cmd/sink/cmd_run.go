@@ -79,8 +79,9 @@ func runRun(ctx context.Context, env *environment, args []string) error {
 	report, err := wiring.Run(ctx, cfg, o)
 	stopProfile()
 	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return nil // stopped while it waited for a server
+		if errors.Is(err, wiring.ErrStopped) {
+			env.log.Info("stopped", "reason", context.Cause(ctx).Error(), "state", "had not begun: "+err.Error())
+			return nil
 		}
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/oncesink/oncesink/internal/config"
+	"github.com/oncesink/oncesink/internal/progress"
 )
 
 // The exit codes that scripts rely on.
@@ -51,4 +52,11 @@ func exitCode(err error) int {
 		return coded.ExitCode()
 	}
 	return exitFailed
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return progress.Thousands(int64(n)) + " " + thing + "s"
 }

@@ -115,7 +115,7 @@ func TestOptionsMayStandAnywhereAndTwoDashesEndThem(t *testing.T) {
 
 func TestCheckTellsEachProblemOnceAndAGoodFileOnStdout(t *testing.T) {
 	good, bad := file(t, goodFile), file(t, strings.Replace(goodFile, "table: e", "tabel: e", 1)+"batch: {max_rows: x}\n")
-	if code, stdout, stderr := sink(t, "check", "--config-only", "-c", good); code != exitDone || stdout != good+": good (1 routes)\n" || stderr != "" {
+	if code, stdout, stderr := sink(t, "check", "--config-only", "-c", good); code != exitDone || stdout != good+": good (1 route)\n" || stderr != "" {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	code, stdout, stderr := sink(t, "check", "--config-only", "-c", bad)

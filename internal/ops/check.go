@@ -5,9 +5,11 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/internal/config"
@@ -27,15 +29,17 @@ const metadataLeast = 1024
 func Check(ctx context.Context, cfg *config.Config) []wiring.Finding {
 	c := &checker{cfg: cfg}
 	c.kafka(ctx)
+	c.store(ctx)
 	server, err := wiring.Server(cfg, writer.Events{})
 	if err != nil {
 		c.add(wiring.SeverityError, "clickhouse_config", "clickhouse", err.Error(), "")
 		return c.found
 	}
 	defer server.Close()
-	c.store(ctx)
 	for i := range cfg.Routes {
-		c.route(ctx, server, &cfg.Routes[i])
+		if !c.route(ctx, server, &cfg.Routes[i]) {
+			break // the other routes would say the same
+		}
 	}
 	return c.found
 }
@@ -47,6 +51,11 @@ type checker struct {
 
 func (c *checker) add(severity, code, about, reason, cure string) {
 	c.found = append(c.found, wiring.Finding{Severity: severity, Code: code, About: about, Reason: reason, Cure: cure})
+}
+
+// unasked notes a server that gave no answer: what it would say is not known.
+func (c *checker) unasked(code, about string, err error) {
+	c.found = append(c.found, wiring.Finding{Severity: wiring.SeverityError, Code: code, About: about, Reason: "could not ask: " + err.Error(), Unasked: true})
 }
 
 const checkPatience = 10 * time.Second
@@ -67,12 +76,11 @@ func (c *checker) kafka(ctx context.Context) {
 	defer cancel()
 	cluster := offsets.NewCluster(cl)
 	if err := cluster.Reach(ctx); err != nil {
-		c.add(wiring.SeverityError, "kafka_unreachable", "kafka", err.Error(), "")
+		c.unasked("kafka_unreachable", "kafka", err)
 		return
 	}
 	if _, err := cluster.ID(ctx); err != nil {
 		c.add(wiring.SeverityError, "kafka_cluster_id", "kafka", err.Error(), "")
-		return
 	}
 	c.topics(ctx, cluster)
 	if _, err := cluster.GroupState(ctx, c.cfg.Kafka.Group); err != nil {
@@ -93,6 +101,8 @@ func (c *checker) topics(ctx context.Context, cluster *offsets.Cluster) {
 		for _, name := range r.Topics {
 			topics, err := cluster.Topics(ctx, name)
 			switch {
+			case errors.Is(err, kerr.UnknownTopicOrPartition):
+				c.found = append(c.found, wiring.MissingTopic(c.cfg, name))
 			case err != nil:
 				c.add(wiring.SeverityError, "kafka_topic", "topic "+name, err.Error(), "")
 			case topics[name].ID == (batcher.TopicID{}):
@@ -104,28 +114,47 @@ func (c *checker) topics(ctx context.Context, cluster *offsets.Cluster) {
 			c.add(wiring.SeverityWarning, "no_dead_letter", "route into "+r.Table, "no dead_letter topic: a record that can't be written stops its partition", "set routes[].dead_letter")
 			continue
 		}
-		if _, err := cluster.Topics(ctx, r.DeadLetter); err != nil {
+		switch _, err := cluster.Topics(ctx, r.DeadLetter); {
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
 			c.add(wiring.SeverityInfo, "dead_letter_missing", "topic "+r.DeadLetter, "the dead-letter topic is not there yet; the sink creates it when it may", "")
+		case err != nil:
+			c.add(wiring.SeverityError, "dead_letter", "topic "+r.DeadLetter, err.Error(), "")
 		}
 	}
 }
 
-func (c *checker) route(ctx context.Context, server *writer.Server, r *config.Route) {
+// route checks a route's table. False: ClickHouse gives no answer.
+func (c *checker) route(ctx context.Context, server *writer.Server, r *config.Route) (answers bool) {
 	ctx, cancel := context.WithTimeout(ctx, 3*checkPatience)
 	defer cancel()
+	about := "table " + c.cfg.Qualified(r.Table)
 	t, err := server.Describe(ctx, r.Table)
 	if err != nil {
-		c.add(wiring.SeverityError, "clickhouse_table", "table "+r.Table, err.Error(), "")
-		return
+		missing, is := wiring.TargetMissing(c.cfg, r, err)
+		switch {
+		case is:
+			c.found = append(c.found, missing)
+		case wiring.Unasked(err):
+			c.unasked("clickhouse_unreachable", "clickhouse", err)
+			return false
+		default:
+			c.add(wiring.SeverityError, "clickhouse_table", about, err.Error(), "")
+		}
+		return true
 	}
 	if _, err := wiring.Decoder(r, t); err != nil {
-		c.add(wiring.SeverityError, "columns", "table "+t.String(), err.Error(), "")
+		c.add(wiring.SeverityError, "columns", about, err.Error(), "")
 	}
 	found, err := wiring.TargetFindings(ctx, server, t, r)
-	if err != nil {
-		c.add(wiring.SeverityError, "clickhouse_check", "table "+t.String(), err.Error(), "")
+	switch {
+	case err == nil:
+	case wiring.Unasked(err):
+		c.unasked("clickhouse_unreachable", about, err)
+	default:
+		c.add(wiring.SeverityError, "clickhouse_check", about, err.Error(), "")
 	}
 	c.found = append(c.found, found...)
+	return true
 }
 
 func (c *checker) store(ctx context.Context) {

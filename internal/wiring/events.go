@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -117,6 +118,16 @@ func (s *session) serverEvents() writer.Events {
 	}
 }
 
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
+
+// ErrStopped is that a run was stopped before it had begun.
+var ErrStopped = errors.New("stopped while waiting")
+
 // waiter waits for servers that are away, and says so once a change.
 type waiter struct {
 	deadline time.Time // zero: for ever
@@ -149,7 +160,7 @@ func (w *waiter) until(ctx context.Context, what string, f func(context.Context)
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("stopped while waiting for %s: %w", what, err)
+			return fmt.Errorf("%w for %s: %w", ErrStopped, what, err)
 		}
 		if lasting(err) {
 			return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -22,6 +24,7 @@ type Finding struct {
 	About    string `json:"about"` // the server, table or topic
 	Reason   string `json:"reason"`
 	Cure     string `json:"cure,omitempty"`
+	Unasked  bool   `json:"unasked,omitempty"` // the server could not be asked: neither fit nor unfit
 }
 
 // Severities, worst first.
@@ -66,6 +69,9 @@ func (s *session) fit(ctx context.Context, r *config.Route) error {
 	for _, f := range findings {
 		switch f.Severity {
 		case SeverityError:
+			if f.Unasked {
+				return fmt.Errorf("%s: %s", f.About, f.Reason) // it may be there in a moment
+			}
 			bad = append(bad, f)
 		case SeverityWarning:
 			s.log.Warn("check: "+f.Reason, "about", f.About, "code", f.Code, "cure", f.Cure)
@@ -81,7 +87,7 @@ func (s *session) fit(ctx context.Context, r *config.Route) error {
 func StoreFindings(ctx context.Context, sc dedup.Config) []Finding {
 	var out []Finding
 	for _, f := range dedup.Check(ctx, sc) {
-		out = append(out, Finding{Severity: f.Severity, Code: f.Code, About: "redis", Reason: f.Reason, Cure: f.Cure})
+		out = append(out, Finding{Severity: f.Severity, Code: f.Code, About: "redis", Reason: f.Reason, Cure: f.Cure, Unasked: f.Unreached})
 	}
 	return out
 }
@@ -121,6 +127,19 @@ func lastingKafka(err error) bool {
 	return false
 }
 
+// Unasked tells the error of a ClickHouse that could not be asked from its answer.
+func Unasked(err error) bool {
+	var ex *writer.Exception
+	var missing *writer.NotFound
+	var dial *writer.DialError
+	switch {
+	case err == nil, errors.As(err, &ex), errors.As(err, &missing):
+		return false
+	}
+	var netErr net.Error
+	return errors.As(err, &dial) || errors.As(err, &netErr) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 // lastingClickHouse tells ClickHouse's answers that only an operator mends.
 func lastingClickHouse(err error) bool {
 	var ex *writer.Exception
@@ -130,6 +149,7 @@ func lastingClickHouse(err error) bool {
 			return true
 		}
 	}
+	var missing *writer.NotFound
 	var d *writer.DialError
-	return errors.As(err, &d) && d.Cure != ""
+	return errors.As(err, &missing) || errors.As(err, &d) && d.Cure != ""
 }

@@ -7,6 +7,7 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/internal/config"
@@ -96,6 +98,9 @@ func Topics(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster) (
 	topics := map[string]offsets.Topic{}
 	if len(named) > 0 {
 		found, err := cluster.Topics(ctx, named...)
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return nil, missingTopics(ctx, cfg, cluster, named, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -120,6 +125,20 @@ func Topics(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster) (
 		}
 	}
 	return topics, nil
+}
+
+// missingTopics names all the topics that aren't there.
+func missingTopics(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster, named []string, first error) error {
+	unfit := &Unfit{}
+	for _, topic := range named {
+		if _, err := cluster.Topics(ctx, topic); errors.Is(err, kerr.UnknownTopicOrPartition) {
+			unfit.Findings = append(unfit.Findings, MissingTopic(cfg, topic))
+		}
+	}
+	if len(unfit.Findings) == 0 {
+		return first
+	}
+	return unfit
 }
 
 // owners asks Kafka whether owners of claims can still come (F6). Answers are
@@ -202,7 +221,7 @@ func ends(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster, top
 func describe(topics map[string]offsets.Topic) string {
 	names := make([]string, 0, len(topics))
 	for n, t := range topics {
-		names = append(names, fmt.Sprintf("%s (%d partitions)", n, t.Partitions))
+		names = append(names, fmt.Sprintf("%s (%s)", n, plural(t.Partitions, "partition")))
 	}
 	sort.Strings(names)
 	return fmt.Sprint(names)

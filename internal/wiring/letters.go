@@ -45,7 +45,7 @@ func (s *session) openLetters(ctx context.Context) (pipeline.Letters, error) {
 			}
 			return err
 		}); err != nil {
-			return nil, err
+			return nil, s.refuse(nil, err)
 		}
 	}
 	return &letters{s: s, producer: p}, nil

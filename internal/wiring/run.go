@@ -162,7 +162,7 @@ func (s *session) open(ctx context.Context) error {
 		s.clock, err = pipeline.NewServerClock(ctx, s.server)
 		return err
 	}); err != nil {
-		return err
+		return s.refuse(&s.cfg.Routes[0], err)
 	}
 	s.beside(ctx, func(ctx context.Context) { s.clock.Keep(ctx, s.server, 5*time.Second) })
 	for i := range s.cfg.Routes {
@@ -176,7 +176,7 @@ func (s *session) open(ctx context.Context) error {
 			s.onClose(func() { _ = t.Store.Close() })
 			return nil
 		}); err != nil {
-			return err
+			return s.refuse(r, err)
 		}
 		if err := w.until(ctx, "clickhouse", func(ctx context.Context) error { return s.fit(ctx, r) }); err != nil {
 			return err

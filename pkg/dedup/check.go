@@ -21,6 +21,7 @@ const (
 // type or set against it.
 type Finding struct {
 	Severity, Code, Reason, Cure string
+	Unreached                    bool // Redis could not be asked
 	err                          error
 }
 
@@ -69,6 +70,7 @@ func inspect(ctx context.Context, client redis.UniversalClient, cfg Config) (fac
 		if f.Cure == "" {
 			f.Reason = fmt.Sprintf("Redis at %s can't be reached: %v", strings.Join(cfg.Addresses, ", "), err)
 			f.Cure = "start it, or correct redis.addresses, redis.mode and redis.tls"
+			f.Unreached = true
 		}
 		return all, []Finding{f}
 	}
