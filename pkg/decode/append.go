@@ -3,6 +3,8 @@ package decode
 import (
 	"bytes"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
 )
@@ -264,6 +266,10 @@ func (b *Block) absent() *Reject {
 		case plan.key:
 			return &Reject{Class: ClassMissingKey, Field: plan.source, Detail: "the key column " + strconv.Quote(plan.Name) + " is absent"}
 		case !plan.computed:
+			if !plan.nullable && !b.plan.zero {
+				return &Reject{Class: ClassMissing, Field: plan.source,
+					Detail: "the field is absent, and column " + strconv.Quote(plan.Name) + " (" + clip([]byte(plan.Type), maxName) + ") is not Nullable and has no DEFAULT"}
+			}
 			c.appendZero()
 		case b.defaults == nil || b.defaults.cols[i].Rows() != 1:
 			if b.defaults != nil && b.defaults.why[i] != "" {
@@ -296,16 +302,21 @@ func (b *Block) key() (k batcher.Key, rej *Reject) {
 	return b.plan.hasher.Key(dst), nil
 }
 
-// blank tells whether a text, behind its length, is empty or white space: such
-// ids would make one row of many.
+// blank tells whether nothing can be seen of a text, which stands behind its
+// length: it is empty, or of white space, zero-width characters and NUL. As a
+// key it would make one row of many records.
 func blank(s []byte) bool {
-	if s[0] != 0 && s[len(s)-1] > ' ' {
+	if last := s[len(s)-1]; s[0] != 0 && last > ' ' && last < utf8.RuneSelf {
 		return false
 	}
-	for len(s) > 1 && s[0] >= 0x80 {
+	for s[0] >= 0x80 {
 		s = s[1:]
 	}
-	return len(bytes.TrimSpace(s[1:])) == 0
+	return bytes.IndexFunc(s[1:], visible) < 0
+}
+
+func visible(r rune) bool {
+	return r != 0 && !unicode.IsSpace(r) && !unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 func (b *Block) eventTime(r *Record) (int64, *Reject) {

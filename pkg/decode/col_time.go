@@ -102,10 +102,13 @@ func (c *timeCol[T]) appendToken(t *token, _ *scanner) fault {
 	case kNum:
 		return c.appendEpoch(t)
 	case kStr:
-		if len(t.str) > 4 && t.str[4] != '-' {
+		if len(t.str) <= 4 || t.str[4] != '-' {
 			var in token
-			if n, f := t.number(&in); f == ok {
+			switch n, f := t.number(&in); f {
+			case ok:
 				return c.appendEpoch(n)
+			case fExponent:
+				return f
 			}
 		}
 		v, f := parseCivil(t.str)

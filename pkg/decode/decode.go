@@ -42,6 +42,18 @@ const (
 	IgnoreUnknown
 )
 
+// Missing says what becomes of a record without the field of a column that is
+// neither Nullable nor has a DEFAULT.
+type Missing uint8
+
+const (
+	// RejectMissing rejects the record: nothing says what the value is, and an
+	// amount that was forgotten is not 0.
+	RejectMissing Missing = iota
+	// ZeroMissing takes the default of the column's type: 0, "", 1970-01-01, [].
+	ZeroMissing
+)
+
 // Options describe one route into one table.
 type Options struct {
 	Columns []Column
@@ -60,6 +72,7 @@ type Options struct {
 	// Ignore names columns and fields that are no part of the fingerprint.
 	Ignore        []string
 	UnknownFields Policy
+	MissingFields Missing
 	// From gives a column a source other than the field of its own name:
 	// a path ("payload.amount"; a dot inside a name is written \.) or one of
 	// $timestamp, $topic, $partition, $offset, $key, $header.NAME.

@@ -55,10 +55,13 @@
 //
 // A field that the record lacks becomes the column's DEFAULT, which the server
 // evaluates (Defaults) so that all rows of a batch, and its retries, have the
-// same; a column without one gets its type's default, NULL where it is
-// Nullable. null is not absent: it needs a Nullable column. A key column must
-// be there, not null, and, if it is text, not blank: such keys would make one
-// row of many records. Columns that are MATERIALIZED or ALIAS are not sent, so
+// same, and NULL where the column is Nullable. Where it is neither, the record
+// is rejected, unless Options.MissingFields asks for the type's own default: 0,
+// "", the type's first day, [] or {}. Of Kafka's metadata, a timestamp or a
+// header that the record does not have is absent too. null is not absent: it
+// needs a Nullable column. A key column must be there, not null, and, if it is
+// text, not blank: keys that are empty or nothing but white space (Unicode's),
+// zero-width characters and NUL would make one row of many records. Columns that are MATERIALIZED or ALIAS are not sent, so
 // that a field of their name is unknown; EPHEMERAL ones are refused.
 //
 // # The fingerprint

@@ -27,7 +27,7 @@ func FuzzAgainstStandardLibrary(f *testing.F) {
 			{Name: "s", Type: "String"}, {Name: "i", Type: "Int64"}, {Name: "u", Type: "UInt64"}, {Name: "f", Type: "Float64"}, {Name: "b", Type: "Bool"},
 			{Name: "n", Type: "Nullable(String)"}, {Name: "a", Type: "Array(LowCardinality(Nullable(String)))"}, {Name: "m", Type: "Map(String, String)"},
 		},
-		Key: []string{"s"}, UnknownFields: IgnoreUnknown,
+		Key: []string{"s"}, UnknownFields: IgnoreUnknown, MissingFields: ZeroMissing,
 	})
 	b := d.NewBlock()
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -99,7 +99,7 @@ func TestSameRowSpelledOtherwiseIsAConflict(t *testing.T) {
 	cols := []Column{{Name: "k", Type: "UInt8"}, {Name: "v", Type: "Decimal(9, 2)"}, {Name: "s", Type: "String"}}
 	hash := func(o Options, rec string) uint64 {
 		t.Helper()
-		o.UnknownFields = IgnoreUnknown
+		o.UnknownFields, o.MissingFields = IgnoreUnknown, ZeroMissing
 		return mustAppend(t, mustPlan(t, o).NewBlock(), rec)[0].Fingerprint
 	}
 	o := Options{Columns: cols, Key: []string{"k"}, Ignore: []string{"seen"}}
@@ -134,7 +134,7 @@ func TestKeyedAndIgnoredPathsAreInTheFingerhash(t *testing.T) {
 	h := &recordingHasher{}
 	d := mustPlan(t, Options{
 		Columns: []Column{{Name: "id", Type: "String"}, {Name: "amount", Type: "Decimal(9, 2)"}, {Name: "at", Type: "DateTime64(3, 'UTC')"}},
-		Key:     []string{"id"}, Ignore: []string{"at", "meta.trace"}, UnknownFields: IgnoreUnknown, Hasher: h,
+		Key:     []string{"id"}, Ignore: []string{"at", "meta.trace"}, UnknownFields: IgnoreUnknown, MissingFields: ZeroMissing, Hasher: h,
 		From: map[string]string{"id": "payload.head.id", "amount": "payload.amount", "at": "meta.at"},
 	})
 	b := d.NewBlock()
@@ -167,7 +167,7 @@ func TestSeededHashesDiffer(t *testing.T) {
 		string(settlement(7)), `{"settle_ms":1767225600123,"id":"x","rev":1,"other":{"a":[1.50]},"\u0071ty":5}`, string(settlement(8)),
 	} {
 		o := settlementOptions()
-		o.UnknownFields = IgnoreUnknown
+		o.UnknownFields, o.MissingFields = IgnoreUnknown, ZeroMissing
 		o.Hasher = testHasher{}
 		plain := mustPlan(t, o)
 		o.Hasher = seededHasher{}

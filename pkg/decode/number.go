@@ -119,8 +119,12 @@ func (t *token) scaledDigits(scale int) (u128, fault) {
 	return v.shift10(e)
 }
 
-// intDigits returns how many digits a positive number has before its point.
+// intDigits returns how many digits a positive number has before its point. 0
+// has none, however it is spelt: 0e12 is not the size of 1e12.
 func (t *token) intDigits() int {
+	if t.mant == 0 && !t.big {
+		return 0
+	}
 	if !t.big {
 		n := 0
 		for n < len(pow10) && t.mant >= pow10[n] {
@@ -179,7 +183,10 @@ func (t *token) number(into *token) (*token, fault) {
 			return nil, fBadValue
 		}
 		s := scanner{data: t.str}
-		if p, f := s.num(0, into); f != ok || p != len(t.str) {
+		switch p, f := s.num(0, into); {
+		case f == fExponent:
+			return nil, f
+		case f != ok || p != len(t.str):
 			return nil, fBadValue
 		}
 		return into, ok

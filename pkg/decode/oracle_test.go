@@ -142,7 +142,7 @@ func TestServerReadsOtherValuesThanItsOwnParser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := decode.NewJSON(decode.Options{Columns: s.columns("native"), Key: []string{"k"}, TimeZone: zone, Hasher: hasher{}})
+	d, err := decode.NewJSON(decode.Options{Columns: s.columns("native"), Key: []string{"k"}, TimeZone: zone, MissingFields: decode.ZeroMissing, Hasher: hasher{}})
 	if err != nil {
 		t.Fatal(err)
 	}

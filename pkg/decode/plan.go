@@ -21,6 +21,7 @@ type JSON struct {
 	unit   time.Duration
 	future int64
 	lax    bool
+	zero   bool // absent fields may become the type's default
 	loc    *time.Location
 	hasher Hasher
 	seeder FieldSeeder // the hasher, or nil
@@ -32,6 +33,7 @@ type colPlan struct {
 	source   string
 	key      bool
 	computed bool // the server must evaluate its DEFAULT
+	nullable bool
 }
 
 // metaPlan is a column that is filled from the record's metadata.
@@ -129,7 +131,7 @@ func splitPath(path string) []string {
 func NewJSON(o Options) (*JSON, error) {
 	d := &JSON{
 		root: &object{}, event: -1, unit: o.EventTimeUnit, future: o.MaxFutureMs,
-		lax: o.UnknownFields == IgnoreUnknown, loc: o.TimeZone, hasher: o.Hasher,
+		lax: o.UnknownFields == IgnoreUnknown, zero: o.MissingFields == ZeroMissing, loc: o.TimeZone, hasher: o.Hasher,
 	}
 	if d.loc == nil {
 		d.loc = time.UTC
@@ -187,6 +189,7 @@ func (d *JSON) addColumn(c Column, errs *problems) {
 		errs.add("column %q: %w", c.Name, err)
 	}
 	p.typ = typ
+	p.nullable = err == nil && typ.nullable()
 	d.cols = append(d.cols, p)
 }
 

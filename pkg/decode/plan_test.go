@@ -56,7 +56,7 @@ func TestAbsentFieldsBecomeZeroInsteadOfTheirDefault(t *testing.T) {
 			{Name: "k", Type: "UInt8"}, {Name: "plan", Type: "LowCardinality(String)", DefaultKind: "DEFAULT", DefaultExpr: "'free'"}, {Name: "price", Type: "Decimal(9, 2)", DefaultKind: "DEFAULT", DefaultExpr: "9.99"},
 			{Name: "twice", Type: "UInt8", DefaultKind: "DEFAULT", DefaultExpr: "k * 2"}, {Name: "plain", Type: "Nullable(String)"}, {Name: "e", Type: "Enum8('b' = 2, 'a' = 1, 'c' = 3)"}, {Name: "d32", Type: "Date32"}, {Name: "arr", Type: "Array(String)"},
 		},
-		Key: []string{"k"},
+		Key: []string{"k"}, MissingFields: ZeroMissing,
 	})
 	var names []string
 	for _, c := range d.NeedsDefaults() {
@@ -103,7 +103,7 @@ func TestMetadataSources(t *testing.T) {
 		Columns: []Column{
 			{Name: "k", Type: "String"}, {Name: "at", Type: "DateTime64(3, 'UTC')"}, {Name: "sec", Type: "Nullable(DateTime)"}, {Name: "ms", Type: "Int64"}, {Name: "topic", Type: "LowCardinality(String)"}, {Name: "part", Type: "UInt16"}, {Name: "off", Type: "UInt64"}, {Name: "h", Type: "Nullable(UInt8)"}, {Name: "nms", Type: "Nullable(Int64)"},
 		},
-		Key:  []string{"k"},
+		Key: []string{"k"}, MissingFields: ZeroMissing,
 		From: map[string]string{"k": "$key", "at": "$timestamp", "sec": "$timestamp", "ms": "$timestamp", "topic": "$topic", "part": "$partition", "off": "$offset", "h": "$header.n", "nms": "$timestamp"},
 	})
 	b := d.NewBlock()
@@ -155,8 +155,8 @@ func TestMetadataSources(t *testing.T) {
 func TestPathsIntoObjects(t *testing.T) {
 	o := Options{
 		Columns: []Column{{Name: "id", Type: "String"}, {Name: "amount", Type: "Decimal(9, 2)"}, {Name: "all", Type: "Map(String, String)"}, {Name: "n.a", Type: "Array(UInt8)"}, {Name: "dot", Type: "UInt8"}},
-		Key:     []string{"id"},
-		From:    map[string]string{"id": "p.id", "amount": "p.q.amount", "all": "m", "dot": `x\.y`},
+		Key:     []string{"id"}, MissingFields: ZeroMissing,
+		From: map[string]string{"id": "p.id", "amount": "p.q.amount", "all": "m", "dot": `x\.y`},
 	}
 	d := mustPlan(t, o)
 	b := d.NewBlock()

@@ -16,7 +16,8 @@ const (
 	ClassDuplicate    = "duplicate_name" // one object has a name twice
 	ClassUTF8         = "invalid_utf8"   // bytes that are not UTF-8, or half a surrogate pair
 	ClassUnknown      = "unknown_field"  // a field that no column takes
-	ClassMissingKey   = "missing_key"    // a key column is absent or null
+	ClassMissingKey   = "missing_key"    // a key column is absent, null or blank
+	ClassMissing      = "missing_field"  // absent, and the column has neither NULL nor a DEFAULT for that
 	ClassWrongType    = "wrong_type"     // a JSON type that the column does not take
 	ClassNull         = "null"           // null for a column that is not Nullable
 	ClassOutOfRange   = "out_of_range"   // outside the range of the column
@@ -29,7 +30,8 @@ const (
 	ClassTooLarge     = "too_large" // the block's text would pass 2 GiB
 )
 
-// Reject says why a record became no row. The block is as it was before.
+// Reject says why a record became no row. The block is as it was before. Its
+// text leaves out the class, beside which it is kept and shown.
 type Reject struct {
 	Class string
 	// Field is the field of the record, by path; for a value that came from
@@ -42,15 +44,12 @@ type Reject struct {
 
 func (r *Reject) Error() string {
 	var b strings.Builder
-	b.WriteString(r.Class)
 	if r.Field != "" {
-		b.WriteString(": field ")
+		b.WriteString("field ")
 		b.WriteString(strconv.Quote(r.Field))
-	}
-	if r.Detail != "" {
 		b.WriteString(": ")
-		b.WriteString(r.Detail)
 	}
+	b.WriteString(r.Detail)
 	return b.String()
 }
 
@@ -66,6 +65,7 @@ const (
 	fWrongType
 	fNull
 	fRange
+	fExponent
 	fInexact
 	fBadValue
 	fAmbiguous
@@ -80,8 +80,9 @@ var faults = [...]struct{ class, text string }{
 	fDuplicate: {ClassDuplicate, "has a name twice"},
 	fUTF8:      {ClassUTF8, "is not UTF-8"},
 	fWrongType: {ClassWrongType, "is of a JSON type that the column does not take"},
-	fNull:      {ClassNull, "is null and the column is not Nullable"},
-	fRange:     {ClassOutOfRange, "is outside the column's range"},
+	fNull:      {ClassNull, "is not for a column that is not Nullable"},
+	fRange:     {ClassOutOfRange, "is outside the range of the column"},
+	fExponent:  {ClassOutOfRange, "has a number with an exponent beyond 1000000000"},
 	fInexact:   {ClassInexact, "has digits that the column cannot keep"},
 	fBadValue:  {ClassBadValue, "does not spell a value of the column"},
 	fAmbiguous: {ClassAmbiguous, "is a local time that its zone skips or has twice"},
@@ -103,9 +104,13 @@ func clip(s []byte, n int) string {
 }
 
 // columnReject words the fault of a value for a column.
-func columnReject(f fault, field, typ string, t *token) *Reject {
+func columnReject(f fault, field string, col *Column, t *token) *Reject {
 	var b strings.Builder
 	switch {
+	case f == fNull && t.kind == kNull:
+		b.WriteString("null, and ")
+	case f == fNull: // inside of an array or an object
+		b.WriteString(kindNames[t.kind] + " with null in it, and ")
 	case t.kind == kNum:
 		b.WriteString(clip(t.raw, maxExcerpt))
 		b.WriteByte(' ')
@@ -117,9 +122,14 @@ func columnReject(f fault, field, typ string, t *token) *Reject {
 	default:
 		b.WriteString(kindNames[t.kind] + " ")
 	}
-	b.WriteString(faults[f].text)
-	if typ != "" {
-		b.WriteString(" (" + clip([]byte(typ), maxName) + ")")
+	column := "column " + strconv.Quote(clip([]byte(col.Name), maxName)) + " (" + clip([]byte(col.Type), maxName) + ")"
+	switch text := faults[f].text; {
+	case f == fNull:
+		b.WriteString(column + " is not Nullable")
+	case strings.Contains(text, "the column"):
+		b.WriteString(strings.Replace(text, "the column", column, 1))
+	default:
+		b.WriteString(text + ", for " + column)
 	}
 	return &Reject{Class: faults[f].class, Field: clip([]byte(field), maxName), Detail: b.String()}
 }

@@ -44,12 +44,17 @@ type token struct {
 }
 
 func (t *token) looksLikeNumberOrTime() bool {
+	digits := 0
 	for _, c := range t.str {
-		if (c < '0' || c > '9') && c != '-' && c != '+' && c != ':' && c != '.' && c != 'T' && c != 'Z' && c != ' ' {
+		switch c {
+		case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			digits++
+		case '-', '+', ':', '.', 'T', 'Z', 'e', 'E', ' ':
+		default:
 			return false
 		}
 	}
-	return len(t.str) > 0
+	return digits > 0
 }
 
 // scanner reads JSON values out of the bytes of one record. It belongs to a
@@ -376,7 +381,7 @@ func (s *scanner) exponent(p int) (int, int, fault) {
 	first, e := p, 0
 	for p < len(s.data) && s.data[p]-'0' <= 9 {
 		if e = e*10 + int(s.data[p]-'0'); e > maxExponent {
-			return p, 0, fRange
+			return p, 0, fExponent
 		}
 		p++
 	}

@@ -175,3 +175,8 @@ func (t *typeName) elem(i int) (*typeName, error) {
 	}
 	return t.args[i].typ, nil
 }
+
+// nullable tells whether a column of this type has NULL for what is absent.
+func (t *typeName) nullable() bool {
+	return t.name == "Nullable" || t.name == "LowCardinality" && len(t.args) == 1 && t.args[0].typ != nil && t.args[0].typ.nullable()
+}

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func TestValueIsStoredExactlyOrRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range values {
+	for _, v := range slices.Concat(values, fieldValues) {
 		t.Run(v.typ, func(t *testing.T) {
 			d := mustPlan(t, Options{
 				Columns:  []Column{{Name: "k", Type: "UInt32"}, {Name: "v", Type: v.typ}, {Name: "z", Type: "String"}},
