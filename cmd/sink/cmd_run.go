@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
-	"sort"
-	"strings"
 	"time"
 
 	"github.com/oncesink/oncesink/internal/config"
@@ -50,8 +48,15 @@ func runRun(ctx context.Context, env *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	var show drainShow
+	if drain {
+		show.open(env)
+	}
 	env.startLog(cfg.Log)
 	o := wiring.RunOptions{Log: env.log, Drain: drain, Patience: patience, Version: readBuild().Version}
+	if drain {
+		show.log, o.Progress = env.log, show.tell
+	}
 	if steps != "" {
 		file, err := os.OpenFile(steps, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -77,6 +82,7 @@ func runRun(ctx context.Context, env *environment, args []string) error {
 		return err
 	}
 	report, err := wiring.Run(ctx, cfg, o)
+	show.done()
 	stopProfile()
 	if err != nil {
 		if errors.Is(err, wiring.ErrStopped) {
@@ -127,29 +133,48 @@ func newStatus(cfg *config.Config) *status.Status {
 func tell(env *environment, r *wiring.Report, drain, failOnLetters, asJSON bool) error {
 	c := r.Counts
 	if asJSON {
-		err := json.NewEncoder(env.stdout).Encode(map[string]any{
-			"drained": r.Drained, "consumed": c.RecordsConsumed, "inserted": c.Inserted, "duplicates": c.Duplicates(), "conflicts": c.Conflicts,
-			"dead_letters": c.DeadLetters, "filtered": c.Filtered, "stopped": r.Halted,
-		})
-		if err != nil {
+		if err := json.NewEncoder(env.stdout).Encode(accountOf(r)); err != nil {
 			return err
 		}
 	} else if drain {
-		if _, err := fmt.Fprintf(env.stdout, "consumed %d = inserted %d + duplicates %d + conflicts %d + dead letters %d + filtered %d\n",
-			c.RecordsConsumed, c.Inserted, c.Duplicates(), c.Conflicts, c.DeadLetters, c.Filtered); err != nil {
+		if _, err := fmt.Fprintln(env.stdout, wiring.Account(c)); err != nil {
 			return err
 		}
 	}
 	if len(r.Halted) > 0 {
-		var list []string
-		for at, h := range r.Halted {
-			list = append(list, fmt.Sprintf("%s stopped: %s; %s", at, h.Reason, h.Cure))
-		}
-		sort.Strings(list)
-		return no("%s", strings.Join(list, "\n"))
+		return no("") // each was logged when it stopped
 	}
 	if letters := c.DeadLetters + c.Conflicts; drain && failOnLetters && letters > 0 {
-		return no("%d records went to a dead-letter topic", letters)
+		return no("%s went to a dead-letter topic", plural(letters, "record"))
 	}
 	return nil
+}
+
+// account is that of a run, for machines.
+type account struct {
+	Drained     bool               `json:"drained"`
+	Consumed    int64              `json:"consumed"`
+	Inserted    int                `json:"inserted"`
+	Duplicates  int                `json:"duplicates"`
+	Conflicts   int                `json:"conflicts"`
+	DeadLetters int                `json:"dead_letters"`
+	Filtered    int                `json:"filtered"`
+	Stopped     map[string]stopped `json:"stopped"` // by topic/partition
+}
+
+type stopped struct {
+	Reason string `json:"reason"`
+	Cure   string `json:"cure"`
+}
+
+func accountOf(r *wiring.Report) account {
+	c := r.Counts
+	a := account{
+		Drained: r.Drained, Consumed: c.RecordsConsumed, Inserted: c.Inserted, Duplicates: c.Duplicates(), Conflicts: c.Conflicts,
+		DeadLetters: c.DeadLetters, Filtered: c.Filtered, Stopped: map[string]stopped{},
+	}
+	for at, h := range r.Halted {
+		a.Stopped[at] = stopped{h.Reason, h.Cure}
+	}
+	return a
 }

@@ -44,6 +44,7 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 		kfake.ClusterID(uuid.NewString()), // every Kafka is another cluster, until its data folder says which it was
 		kfake.AllowAutoTopicCreation(),
 		kfake.DefaultNumPartitions(1), // a broker's num.partitions
+		kfake.BrokerConfigs(map[string]string{"offset.metadata.max.bytes": "4096"}), // a broker's default, which it doesn't tell by itself
 		kfake.WithLogger(kfake.BasicLogger(o.Output, kfake.LogLevelWarn)),
 	}, o.Extra...)
 	if o.DataDir != "" {

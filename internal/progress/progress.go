@@ -14,6 +14,7 @@ const (
 	barEvery  = 100 * time.Millisecond
 	lineEvery = 5 * time.Second // in a log, every line costs
 	barWidth  = 30
+	leastBar  = 8 // a narrower one shows nothing
 )
 
 // Options say where a bar goes. Only W and Label are needed.
@@ -23,6 +24,7 @@ type Options struct {
 	Unit     string           // "records"; "": none
 	Total    int64            // 0: not known, only the count is shown
 	Terminal bool             // see IsTerminal
+	Width    func() int       // of the terminal, in letters; nil: Width(W)
 	Now      func() time.Time // nil: the clock
 }
 
@@ -54,6 +56,9 @@ func IsTerminal(w io.Writer) bool {
 func Start(o Options) *Bar {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Width == nil {
+		o.Width = func() int { return Width(o.W) }
 	}
 	b := &Bar{o: o, every: lineEvery, start: o.Now()}
 	if o.Terminal {
@@ -101,24 +106,38 @@ func (b *Bar) Done() {
 func (b *Bar) show() {
 	now := b.o.Now()
 	b.shown = now
-	text := b.text(now)
 	if !b.o.Terminal {
-		_, _ = fmt.Fprintln(b.o.W, text)
+		_, _ = fmt.Fprintln(b.o.W, b.text(now, barWidth))
 		return
 	}
+	text := b.fitted(now, b.o.Width()-1) // a letter in the last column would begin the next line
 	pad := max(b.width-len([]rune(text)), 0)
 	b.width = len([]rune(text))
 	_, _ = fmt.Fprint(b.o.W, "\r"+text+strings.Repeat(" ", pad))
 }
 
-func (b *Bar) text(now time.Time) string {
+// fitted is the text in at most so many letters: a line that wraps can't be drawn over. First the bar gives way, then the note.
+func (b *Bar) fitted(now time.Time, width int) string {
+	text := b.text(now, barWidth)
+	over := len([]rune(text)) - width
+	if over <= 0 {
+		return text
+	}
+	text = b.text(now, max(barWidth-over, leastBar))
+	if letters := []rune(text); len(letters) > width {
+		text = string(letters[:max(width-1, 0)]) + "…"
+	}
+	return text
+}
+
+func (b *Bar) text(now time.Time, width int) string {
 	parts := []string{b.o.Label + ":"}
 	amount := Thousands(b.count)
 	if b.o.Total > 0 {
 		done := min(float64(b.count)/float64(b.o.Total), 1)
 		if b.o.Terminal {
-			full := int(done * barWidth)
-			parts = append(parts, "["+strings.Repeat("█", full)+strings.Repeat("·", barWidth-full)+"]")
+			full := int(done * float64(width))
+			parts = append(parts, "["+strings.Repeat("█", full)+strings.Repeat("·", width-full)+"]")
 		}
 		amount = fmt.Sprintf("%s of %s", amount, Thousands(b.o.Total))
 		parts = append(parts, fmt.Sprintf("%3.0f %%", done*100))
@@ -127,13 +146,26 @@ func (b *Bar) text(now time.Time) string {
 		amount += " " + b.o.Unit
 	}
 	parts = append(parts, amount)
-	if seconds := now.Sub(b.start).Seconds(); seconds >= 1 && b.count > 0 {
-		parts = append(parts, fmt.Sprintf("(%s/s)", Thousands(int64(float64(b.count)/seconds))))
+	if speed := Speed(b.count, b.o.Total, now.Sub(b.start)); speed != "" {
+		parts = append(parts, "("+speed+")")
 	}
 	if b.note != "" {
 		parts = append(parts, b.note)
 	}
 	return strings.Join(parts, " ")
+}
+
+// Speed tells how fast so many were done, and how long the rest will take: "1,000/s, 12s left". Empty while it can't be told.
+func Speed(count, total int64, took time.Duration) string {
+	if took < time.Second || count <= 0 {
+		return ""
+	}
+	perSecond := float64(count) / took.Seconds()
+	text := Thousands(int64(perSecond)) + "/s"
+	if count < total {
+		text += ", " + time.Duration(float64(total-count)/perSecond*float64(time.Second)).Round(time.Second).String() + " left"
+	}
+	return text
 }
 
 // Thousands writes 1234567 as 1,234,567.

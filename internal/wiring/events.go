@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oncesink/oncesink/internal/status"
@@ -45,9 +46,10 @@ func (t *tally) total() pipeline.Counts {
 // states remembers what was logged of each partition, so that a change is told
 // once.
 type states struct {
-	mu   sync.Mutex
-	last map[string]string
-	log  *slog.Logger
+	mu    sync.Mutex
+	last  map[string]string
+	log   *slog.Logger
+	first *atomic.Bool // a new store's first quarantine is under way
 }
 
 func (s *states) tell(topic string, partition int32, state pipeline.State, reason, cure string) {
@@ -63,16 +65,22 @@ func (s *states) tell(topic string, partition int32, state pipeline.State, reaso
 	case pipeline.Stopped:
 		s.log.Error("partition stopped: nothing is guessed", "topic", topic, "partition", partition, "reason", reason, "cure", cure)
 	case pipeline.Waiting:
-		s.log.Warn("partition waits", "topic", topic, "partition", partition, "reason", reason)
+		level := slog.LevelWarn
+		if expected(s.first, reason) {
+			level = slog.LevelInfo
+		}
+		s.log.Log(context.Background(), level, "partition waits", "topic", topic, "partition", partition, "reason", reason)
+	case pipeline.Gated:
+		s.log.Info("partition inserts on, its offset waits for another partition's rows", "topic", topic, "partition", partition, "reason", reason)
 	default:
-		s.log.Info("partition goes on", "topic", topic, "partition", partition, "state", string(state), "reason", reason)
+		s.log.Info("partition goes on", "topic", topic, "partition", partition)
 	}
 }
 
 // events turns what the pipeline tells into the status page, metrics and log.
-func (s *session) events() pipeline.Events {
+func (s *session) events(ctx context.Context) pipeline.Events {
 	st := s.o.Status
-	told := &states{last: map[string]string{}, log: s.log}
+	told := &states{last: map[string]string{}, log: s.log, first: &s.first}
 	steps := s.o.Steps
 	if steps == nil {
 		steps = func(string, int32, pipeline.Step) {}
@@ -96,9 +104,20 @@ func (s *session) events() pipeline.Events {
 			st.PartitionState(topic, p, string(state), reason, cure)
 			told.tell(topic, p, state, reason, cure)
 		},
-		Position:  st.Position,
-		Assigned:  st.Assigned,
-		Gone:      st.Gone,
+		Position: func(topic string, p int32, committed, next int64, held, buffered int) {
+			st.Position(topic, p, committed, next, held, buffered)
+			s.at.set(position{topic, p, committed, next})
+			if s.drain != nil {
+				s.drain.position(topic, p, committed)
+			}
+		},
+		Assigned: st.Assigned,
+		Gone: func(topic string, p int32) {
+			st.Gone(topic, p)
+			if ctx.Err() == nil && s.drain == nil { // at the end all go, and how far they were is told then
+				s.at.gone(topic, p)
+			}
+		},
 		Epoch:     func(table, _ string) { st.EpochChanged(table) },
 		Step:      steps,
 		EndOffset: st.EndOffset,

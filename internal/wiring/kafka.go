@@ -191,33 +191,6 @@ func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (gone, passed bool
 	return !live, false, nil
 }
 
-// end is the offset at which a drain ends.
-func ends(ctx context.Context, cfg *config.Config, cluster *offsets.Cluster, topics map[string]offsets.Topic) (map[string]map[int32]int64, error) {
-	names := make([]string, 0, len(topics))
-	for n := range topics {
-		names = append(names, n)
-	}
-	if len(names) == 0 {
-		return map[string]map[int32]int64{}, nil
-	}
-	bounds, err := cluster.Bounds(ctx, names...)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]map[int32]int64{}
-	for topic, ps := range bounds {
-		out[topic] = map[int32]int64{}
-		for p, b := range ps {
-			if end := b.End(cfg.Kafka.Isolation == "read_committed"); end > b.Start {
-				out[topic][p] = end
-			} else {
-				out[topic][p] = 0
-			}
-		}
-	}
-	return out, nil
-}
-
 func describe(topics map[string]offsets.Topic) string {
 	names := make([]string, 0, len(topics))
 	for n, t := range topics {

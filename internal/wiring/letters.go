@@ -22,7 +22,7 @@ type letters struct {
 // openLetters opens the dead-letter producer and sees to its topics: a missing
 // one is created when that is allowed, and is an error otherwise, before
 // anything is read.
-func (s *session) openLetters(ctx context.Context) (pipeline.Letters, error) {
+func (s *session) openLetters(ctx context.Context) (*letters, error) {
 	opts, err := KafkaOptions(s.cfg)
 	if err != nil {
 		return nil, &Usage{err}
@@ -33,18 +33,8 @@ func (s *session) openLetters(ctx context.Context) (pipeline.Letters, error) {
 	}
 	s.onClose(p.Close)
 	w := newWaiter(s.cfg.Kafka.StartupTimeout, s.log, s.o.Status)
-	for topic := range s.topics {
-		dlq := s.deadLetterOf(topic)
-		if dlq == "" {
-			continue
-		}
-		if err := w.until(ctx, "kafka", func(ctx context.Context) error {
-			created, err := p.EnsureTopic(ctx, dlq, topic)
-			if created {
-				s.log.Info("created the dead-letter topic", "topic", dlq)
-			}
-			return err
-		}); err != nil {
+	for topic := range s.topics.all() {
+		if err := w.until(ctx, "kafka", func(ctx context.Context) error { return s.ensureLetters(ctx, p, topic) }); err != nil {
 			return nil, s.refuse(nil, err)
 		}
 	}

@@ -107,7 +107,11 @@ type life struct {
 
 func (r *rig) start(change func(*RunOptions)) *life {
 	r.t.Helper()
-	cfg := r.config()
+	return r.startWith(r.config(), change)
+}
+
+func (r *rig) startWith(cfg *config.Config, change func(*RunOptions)) *life {
+	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	l := &life{t: r.t, log: &lines{}, stop: cancel, done: make(chan struct{}), status: status.New(status.Options{Group: "g"})}
 	o := RunOptions{Log: slog.New(slog.NewTextHandler(l.log, nil)), Status: l.status, Patience: 10 * time.Second, Version: "test"}

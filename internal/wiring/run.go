@@ -1,11 +1,14 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,6 +32,11 @@ type RunOptions struct {
 	// Steps, if set, is told each step of each batch. For tests and benchmarks.
 	Steps   func(topic string, partition int32, step pipeline.Step)
 	Version string
+	// Discover, if not 0, is how often new topics and partitions are looked for
+	// instead of every half minute. For tests.
+	Discover time.Duration
+	// Progress, if set, is told from time to time how far a drain is, in offsets.
+	Progress func(done, total int64)
 }
 
 // Report is what a run has to say at its end.
@@ -41,8 +49,9 @@ type Report struct {
 // Run consumes until ctx ends or, when draining, until everything that was
 // there at the start is settled.
 func Run(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, error) {
+	sum := &tally{} // over a table that is replaced, too
 	for {
-		report, err := runOnce(ctx, cfg, o)
+		report, err := runOnce(ctx, cfg, o, sum)
 		var swapped *pipeline.TableSwapped
 		if errors.As(err, &swapped) && ctx.Err() == nil {
 			o.Log.Warn("the target table was replaced: reading it anew", "reason", swapped.Error())
@@ -62,10 +71,13 @@ type session struct {
 	server  *writer.Server
 	clock   *pipeline.ServerClock
 	targets map[*config.Route]*pipeline.Target
-	topics  map[string]offsets.Topic
+	topics  topicSet
 	id      string
 	closers []func()
-	tally   tally
+	tally   *tally
+	at      positions
+	first   atomic.Bool // a new store's first quarantine is under way
+	drain   *drain      // nil: not draining
 }
 
 func (s *session) close() {
@@ -76,8 +88,8 @@ func (s *session) close() {
 
 func (s *session) onClose(f func()) { s.closers = append(s.closers, f) }
 
-func runOnce(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, error) {
-	s := &session{cfg: cfg, o: o, log: o.Log, targets: map[*config.Route]*pipeline.Target{}}
+func runOnce(ctx context.Context, cfg *config.Config, o RunOptions, sum *tally) (*Report, error) {
+	s := &session{cfg: cfg, o: o, log: o.Log, tally: sum, targets: map[*config.Route]*pipeline.Target{}}
 	defer s.close()
 	if err := s.open(ctx); err != nil {
 		return nil, err
@@ -88,28 +100,28 @@ func runOnce(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, er
 	}
 	limit, assumed := s.cluster.MetadataLimit(ctx)
 	if assumed != nil {
-		s.log.Info("offset.metadata.max.bytes can't be read; Kafka's default is assumed", "bytes", limit, "reason", assumed.Error())
+		s.log.Debug("offset.metadata.max.bytes can't be read; Kafka's default is assumed", "bytes", limit, "reason", assumed.Error())
 	}
-	var drain map[string]map[int32]int64
+	var ends map[string]map[int32]int64
 	if o.Drain {
-		if drain, err = ends(ctx, cfg, s.cluster, s.topics); err != nil {
+		if s.drain, err = newDrain(ctx, cfg, s.cluster, s.topics.all()); err != nil {
 			return nil, err
 		}
+		ends = s.drain.ends
 	}
 	shell := pipeline.NewShell(pipeline.Options{
 		Group: cfg.Kafka.Group, Cluster: s.id, TopicID: s.topicID, Target: s.targetOf, Letters: letters,
 		Owners: &owners{cluster: s.cluster, log: s.log}, LogBounds: s.logBounds, Partitions: s.partitions,
-		MetadataMax: limit, MemoryLimit: int64(cfg.Memory.Limit), InsertEvents: s.events(), Drain: drain,
-		DrainedElsewhere: s.drainedElsewhere(drain),
+		MetadataMax: limit, MemoryLimit: int64(cfg.Memory.Limit), InsertEvents: s.events(ctx), Drain: ends,
+		DrainedElsewhere: s.drainedElsewhere(ends),
 	})
-	names := make([]string, 0, len(s.topics))
-	for n := range s.topics {
-		names = append(names, n)
-	}
+	names := slices.Sorted(maps.Keys(s.topics.all()))
 	base, err := KafkaOptions(cfg)
 	if err != nil {
 		return nil, &Usage{err}
 	}
+	discover := cmp.Or(o.Discover, discoverEvery)
+	base = append(base, kgo.MetadataMaxAge(discover), kgo.MetadataMinAge(min(discover, 5*time.Second)))
 	opts := slices.Concat(base, consumerOptions(cfg, names), shell.Callbacks(), []kgo.Opt{shell.OnAssigned(o.Status.Joined)})
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
@@ -127,9 +139,19 @@ func runOnce(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, er
 	}
 	defer group.Close()
 	s.beside(ctx, s.watchHeadroom)
-	s.log.Info("consuming", "group", cfg.Kafka.Group, "topics", describe(s.topics), "drain", o.Drain)
+	if hasPatterns(cfg) && !o.Drain {
+		s.beside(ctx, func(ctx context.Context) { s.watchTopics(ctx, cl, letters.producer, discover) })
+	}
+	if o.Drain && o.Progress != nil {
+		s.beside(ctx, func(ctx context.Context) { s.drain.show(ctx, s.cluster, cfg.Kafka.Group, o.Progress) })
+	}
+	s.log.Info("consuming", "group", cfg.Kafka.Group, "topics", describe(s.topics.all()), "drain", o.Drain)
 	err = shell.Run(ctx, cl, group, o.Patience)
-	report := &Report{Counts: s.tally.total(), Halted: shell.Halted(), Drained: o.Drain && ctx.Err() == nil && err == nil}
+	report := &Report{Counts: s.tally.total(), Halted: shell.Halted()}
+	report.Drained = o.Drain && ctx.Err() == nil && err == nil && len(report.Halted) == 0
+	if err == nil {
+		s.tellStopped(ctx, report)
+	}
 	return report, err
 }
 
@@ -153,7 +175,8 @@ func (s *session) open(ctx context.Context) error {
 		if s.id, err = s.cluster.ID(ctx); err != nil {
 			return err
 		}
-		s.topics, err = Topics(ctx, s.cfg, s.cluster)
+		topics, err := Topics(ctx, s.cfg, s.cluster)
+		s.topics.set(topics)
 		return err
 	}); err != nil {
 		return err
@@ -168,7 +191,7 @@ func (s *session) open(ctx context.Context) error {
 	for i := range s.cfg.Routes {
 		r := &s.cfg.Routes[i]
 		if err := w.until(ctx, "clickhouse and redis", func(ctx context.Context) error {
-			t, err := openTarget(ctx, s.cfg, r, s.server, s.clock, s.log)
+			t, err := s.openTarget(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -186,14 +209,17 @@ func (s *session) open(ctx context.Context) error {
 }
 
 func (s *session) topicID(topic string) (batcher.TopicID, error) {
-	t, ok := s.topics[topic]
+	t, ok := s.topics.get(topic)
 	if !ok {
 		return batcher.TopicID{}, fmt.Errorf("topic %s was assigned but was not there at the start; start the sink again", topic)
 	}
 	return t.ID, nil
 }
 
-func (s *session) partitions(topic string) int { return s.topics[topic].Partitions }
+func (s *session) partitions(topic string) int {
+	t, _ := s.topics.get(topic)
+	return t.Partitions
+}
 
 func (s *session) targetOf(topic string) (*pipeline.Target, error) {
 	routes := s.cfg.RoutesOf(topic)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -81,12 +80,15 @@ func Decoder(r *config.Route, t *writer.Table) (*decode.JSON, error) {
 	for name, c := range r.Columns {
 		from[name] = c.From
 	}
-	policy := decode.RejectUnknown
+	unknown, missing := decode.RejectUnknown, decode.RejectMissing
 	if r.UnknownFields == "ignore" {
-		policy = decode.IgnoreUnknown
+		unknown = decode.IgnoreUnknown
+	}
+	if r.MissingFields == "zero" {
+		missing = decode.ZeroMissing
 	}
 	d, err := decode.NewJSON(decode.Options{
-		Columns: columnsOf(t), Key: r.Key, EventTime: r.EventTime, Ignore: r.Ignore, UnknownFields: policy,
+		Columns: columnsOf(t), Key: r.Key, EventTime: r.EventTime, Ignore: r.Ignore, UnknownFields: unknown, MissingFields: missing,
 		From: from, TimeZone: zone, Hasher: dedup.Hasher{}, MaxFutureMs: futureMost.Milliseconds(),
 	})
 	if err != nil {
@@ -118,7 +120,8 @@ func escaped(names []string) []string {
 
 // openTarget opens a route into its table. An error of a server that is away
 // is returned as it is: the caller waits and tries again.
-func openTarget(ctx context.Context, cfg *config.Config, r *config.Route, server *writer.Server, clock *pipeline.ServerClock, log *slog.Logger) (*pipeline.Target, error) {
+func (s *session) openTarget(ctx context.Context, r *config.Route) (*pipeline.Target, error) {
+	cfg, server := s.cfg, s.server
 	t, err := server.Describe(ctx, r.Table)
 	if err != nil {
 		return nil, err
@@ -131,7 +134,8 @@ func openTarget(ctx context.Context, cfg *config.Config, r *config.Route, server
 	if err != nil {
 		return nil, err
 	}
-	store, err := dedup.Open(ctx, sc, Domain(cfg, r, t), hooks(server, t), storeEvents(t, log))
+	said := newStoreLog(ctx, server, t, cfg.ClickHouse.InsertDeadline, s.log, s.o.Status, &s.first)
+	store, err := dedup.Open(ctx, sc, Domain(cfg, r, t), hooks(server, t), said.events())
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +144,7 @@ func openTarget(ctx context.Context, cfg *config.Config, r *config.Route, server
 		most = t.MaxPartitions
 	}
 	return &pipeline.Target{
-		Server: server, Clock: clock, Deadline: cfg.ClickHouse.InsertDeadline, Table: t, Store: store, Decoder: d, Key: r.Key,
+		Server: server, Clock: s.clock, Deadline: cfg.ClickHouse.InsertDeadline, Table: t, Store: store, Decoder: d, Key: r.Key,
 		PartitionMost: most, PartitionBy: fewPartitions(t.PartitionKey, r.EventTime, most),
 		Limits:  batcher.Limits{MaxRows: cfg.Batch.MaxRows, MaxBytes: int(cfg.Batch.MaxBytes), MaxAgeMs: cfg.Batch.MaxAge.Milliseconds()},
 		Horizon: cfg.Redis.Horizon, EventTime: r.EventTime != "", StopOnConflict: r.OnConflict == "stop",
@@ -169,22 +173,11 @@ func hooks(server *writer.Server, t *writer.Table) dedup.Hooks {
 	}
 }
 
-func storeEvents(t *writer.Table, log *slog.Logger) dedup.Events {
-	return dedup.Events{
-		EpochRaised: func(group int, epoch uint64, reason string) {
-			log.Warn("dedup store: new epoch, claims made before are void", "table", t.String(), "hash_group", group, "epoch", epoch, "reason", reason)
-		},
-		Quarantined: func(group int, until time.Time, reason string) {
-			log.Info("dedup store: quarantine, claims wait", "table", t.String(), "hash_group", group, "until", until, "reason", reason)
-		},
-		Opened: func(group int, epoch uint64, verify bool) {
-			log.Info("dedup store: quarantine is over", "table", t.String(), "hash_group", group, "epoch", epoch, "verify_mode", verify)
-		},
-	}
-}
-
 // evaluator has the server evaluate DEFAULT expressions. One that refers to
-// other columns can't be evaluated on its own; it is found once and noted.
+// other columns can't be evaluated on its own; it is found once and noted. Any
+// other refusal (memory, too many queries, a dictionary that is away) says
+// nothing of the expression: it is returned, and whoever asked waits and asks
+// again.
 type evaluator struct {
 	server *writer.Server
 	names  []string
@@ -210,10 +203,10 @@ func (e *evaluator) Evaluate(ctx context.Context, d *decode.Defaults) error {
 		for _, name := range e.names {
 			switch err := e.server.Select(ctx, d.Query(name), d.Results(name)); {
 			case err == nil:
-			case isException(err):
+			case needsColumns(err):
 				refused[name] = err.Error()
 			default:
-				return err
+				return fmt.Errorf("evaluate the DEFAULT of column %s: %w", name, err)
 			}
 		}
 		e.refused = refused
@@ -232,9 +225,22 @@ func (e *evaluator) Evaluate(ctx context.Context, d *decode.Defaults) error {
 	return e.server.Select(ctx, d.Query(names...), d.Results(names...))
 }
 
-func isException(err error) bool {
+// needsColumns tells whether the server refuses an expression because it names
+// something that only a row has.
+func needsColumns(err error) bool {
 	var ex *writer.Exception
-	return errors.As(err, &ex)
+	if !errors.As(err, &ex) {
+		return false
+	}
+	switch ex.Code {
+	case 8, // THERE_IS_NO_COLUMN
+		10,  // NOT_FOUND_COLUMN_IN_BLOCK
+		16,  // NO_SUCH_COLUMN_IN_TABLE
+		47,  // UNKNOWN_IDENTIFIER
+		207: // AMBIGUOUS_IDENTIFIER
+		return true
+	}
+	return false
 }
 
 func isGoneTopic(err error) bool { return errors.Is(err, offsets.ErrTopicGone) }

@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// ReasonNew is why an epoch is raised in a store that holds nothing of the
+// domain. Where the table is empty as well, it is a first start.
+const ReasonNew = "the store holds no marker of this domain: it is new, or it was emptied"
+
 // raise gives the group of a call another epoch and starts its quarantine. That
 // another client was faster is no error: the call is sent again either way.
 func (s *Store) raise(ctx context.Context, c *call, seen uint64, swapped bool, reason string) error {

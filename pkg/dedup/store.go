@@ -202,7 +202,7 @@ func (s *Store) settle(ctx context.Context, c *call) (again bool, err error) {
 		s.note(c)
 		return false, nil
 	case stMissing:
-		return true, s.raise(ctx, c, 0, false, "the store holds no marker of this domain: it is new, or it was emptied")
+		return true, s.raise(ctx, c, 0, false, ReasonNew)
 	case stMoved:
 		return true, s.raise(ctx, c, c.got, false, "the server restarted or another one took over: writes may be lost")
 	case stSwapped:
