@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/internal/config"
 	"github.com/oncesink/oncesink/internal/wiring"
-	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/offsets"
-	"github.com/oncesink/oncesink/pkg/writer"
 )
 
 // PartitionOffsets is what one partition of the group looks like from Kafka.
@@ -127,8 +125,6 @@ type Resolution struct {
 	Vouch     bool  // the views were recomputed: judge the intent's ranges by the table
 	// First and Last name a range to vouch for that no intent lists; Last < 0: none.
 	First, Last int64
-
-	table [16]byte
 }
 
 // Plan is a resolution worked out: what would be committed, and what follows
@@ -153,11 +149,6 @@ func PlanResolution(ctx context.Context, cfg *config.Config, r Resolution) (*Pla
 		if all.Members > 0 {
 			return nil, fmt.Errorf("group %s has %d live members: stop the sink first, so that nothing moves while you decide", all.Group, all.Members)
 		}
-		if r.Vouch && r.Last >= 0 {
-			if r.table, err = tableID(ctx, cfg, r.Topic); err != nil {
-				return nil, err
-			}
-		}
 		return plan(p, r)
 	}
 	return nil, &wiring.Usage{Err: fmt.Errorf("no route reads %s/%d", r.Topic, r.Partition)}
@@ -174,18 +165,22 @@ func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 			return nil, &wiring.Usage{Err: fmt.Errorf("--to %d lies outside the log [%d..%d]", r.To, p.Start, p.End)}
 		}
 		out.Offset = r.To
+		out.Intent = movedTo(p, r.To)
 		switch {
 		case p.Committed >= 0 && r.To > p.Committed:
 			say("records [%d..%d] are never read by this group: you answer for them; what of them was claimed but not written can be taken over by later duplicates", p.Committed, r.To-1)
 		case p.Committed >= 0 && r.To < p.Committed:
-			say("records [%d..%d] are read again: rows that are there stay once; claims older than the horizon are looked up in ClickHouse", r.To, p.Committed-1)
+			say("records [%d..%d] are read again: rows that are there stay once, in views too, since the group had committed past them; missing ones are sent; claims older than the horizon are looked up in ClickHouse", r.To, p.Committed-1)
 		default:
 			say("the group starts at %d", r.To)
 		}
-		if p.Intent != nil {
-			say("the intent is dropped: inserts that were under way are judged row by row by what the table has")
+		if dropped := sets(p.Intent) - sets(out.Intent); dropped > 0 {
+			say("what the intent lists before %d is dropped: inserts that were under way are judged row by row by what the table has", r.To)
 		}
 	case r.Drop:
+		if in := p.Intent; in != nil && in.Passed > out.Offset {
+			out.Intent = &offsets.Intent{Passed: in.Passed}
+		}
 		say("the offset stays at %d and the intent is dropped: rows that were under way are judged by what the table has; with views, a partition whose rows are there stops again until you vouch for the views", out.Offset)
 	case r.Vouch:
 		in := copyIntent(p.Intent)
@@ -196,10 +191,10 @@ func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 			if r.First != out.Offset || r.Last < r.First || r.Last >= p.End {
 				return nil, &wiring.Usage{Err: fmt.Errorf("--range %d-%d: want a range that starts at the committed offset %d and ends before the log's end %d", r.First, r.Last, out.Offset, p.End)}
 			}
-			now := time.Now().UTC().Truncate(time.Millisecond)
-			in.Entries = append([]offsets.Entry{vouched(r, now)}, in.Entries...)
+			in.Passed = max(in.Passed, r.Last+1)
+			say("range %d-%d: what of it the table has counts as done, views included, because you have recomputed them; missing rows are sent", r.First, r.Last)
 		}
-		if in == nil || len(in.Entries) == 0 {
+		if in == nil || in.Empty() {
 			return nil, &wiring.Usage{Err: errors.New("there is no intent to vouch for: name the range with --range FIRST-LAST")}
 		}
 		for i := range in.Entries {
@@ -220,7 +215,7 @@ func copyIntent(in *offsets.Intent) *offsets.Intent {
 	if in == nil {
 		return nil
 	}
-	out := &offsets.Intent{MaxPartitions: in.MaxPartitions}
+	out := &offsets.Intent{MaxPartitions: in.MaxPartitions, Passed: in.Passed}
 	for _, e := range in.Entries {
 		e.Tables = append([]offsets.Sent(nil), e.Tables...)
 		out.Entries = append(out.Entries, e)
@@ -228,30 +223,28 @@ func copyIntent(in *offsets.Intent) *offsets.Intent {
 	return out
 }
 
-// vouched is an entry for a range that no intent lists.
-func vouched(r Resolution, now time.Time) offsets.Entry {
-	return offsets.Entry{
-		Range:  batcher.Range{First: r.First, Last: r.Last},
-		Tables: []offsets.Sent{{Table: r.table, Deadline: now, FirstAttempt: now, Mixed: true}},
+// movedTo is what the intent says of an offset that is moved by hand: the sets
+// under way behind it stay listed, and what was committed past before is told.
+func movedTo(p PartitionOffsets, to int64) *offsets.Intent {
+	in := copyIntent(p.Intent)
+	if in == nil {
+		in = &offsets.Intent{}
 	}
+	in.Entries = slices.DeleteFunc(in.Entries, func(e offsets.Entry) bool { return e.Range.First < to })
+	if in.Passed = max(in.Passed, p.Committed); in.Passed <= to {
+		in.Passed = 0
+	}
+	if in.Empty() {
+		return nil
+	}
+	return in
 }
 
-// tableID asks ClickHouse for the table that a topic goes into.
-func tableID(ctx context.Context, cfg *config.Config, topic string) (id [16]byte, err error) {
-	routes := cfg.RoutesOf(topic)
-	if len(routes) == 0 {
-		return id, &wiring.Usage{Err: fmt.Errorf("no route reads topic %s", topic)}
+func sets(in *offsets.Intent) int {
+	if in == nil {
+		return 0
 	}
-	server, err := wiring.Server(cfg, writer.Events{})
-	if err != nil {
-		return id, &wiring.Usage{Err: err}
-	}
-	defer server.Close()
-	t, err := server.Describe(ctx, routes[0].Table)
-	if err != nil {
-		return id, err
-	}
-	return t.UUID, nil
+	return len(in.Entries)
 }
 
 // Apply commits the plan. The group must have no live member.

@@ -46,12 +46,13 @@ func (w *world) forgot(key int) bool {
 // it is not committed past yet: its partition still has to complete the view,
 // or stops. A duplicate elsewhere that read the key in the table goes on. An
 // operator who skips a record leaves its views to himself; so does one who drops
-// an intent by a reset when the store has lost the claims behind it as well; an
-// intent that a delayed commit overwrites is as good as dropped then.
+// an intent by a reset when the store has lost the claims behind it as well, or
+// when the record can't be decoded any more or is gone from the log; an intent
+// that a delayed commit overwrites is as good as dropped then.
 func (w *world) owed(key int) bool {
 	for _, r := range w.house.table.rows[key] {
 		for _, g := range w.kafka.groups {
-			if c := g.parts[r.part]; g.name == r.group && (r.offset >= c.offset || c.skipped[r.offset] || w.forgot(key) && (c.dropped[r.offset] || w.p.Faults[faultLateCommit] > 0)) {
+			if c := g.parts[r.part]; g.name == r.group && (r.offset >= c.offset || c.skipped[r.offset] || c.dropped[r.offset] && (w.letters[place{r.part, r.offset}] || w.kafka.parts[r.part].gone(r.offset)) || w.forgot(key) && (c.dropped[r.offset] || w.p.Faults[faultLateCommit] > 0)) {
 				return true
 			}
 		}

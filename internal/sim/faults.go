@@ -324,14 +324,23 @@ func (w *world) reset(g *group, f fault) bool {
 	for o := c.offset; o < to; o++ {
 		c.skipped[o] = true
 	}
-	if in, err := offsets.Decode(c.meta); err == nil && in != nil {
-		for _, e := range in.Entries {
+	was, err := offsets.Decode(c.meta)
+	if err != nil || was == nil {
+		was = &offsets.Intent{}
+	}
+	if f == faultResetBack && w.chance(60) {
+		// By `sink offsets resolve`: what was under way stays listed.
+		was.Passed = max(was.Passed, c.offset)
+		c.meta, _ = was.Encode()
+	} else { // by Kafka's own tool
+		c.meta = ""
+		for _, e := range was.Entries {
 			for o := e.Range.First; o <= e.Range.Last; o++ {
 				c.dropped[o] = true
 			}
 		}
 	}
-	c.offset, c.meta = to, ""
+	c.offset = to
 	w.after(w.rng.Int64N(2*deadline), &task{run: func() {
 		for _, p := range w.procs {
 			if p.group == g && !p.alive {

@@ -286,3 +286,13 @@ func (k *kafka) cut(wk *worker, want batcher.Want, most int) *pipeline.Batch {
 }
 
 func (p *partition) String() string { return fmt.Sprintf("P%d", p.id) }
+
+// gone tells whether compaction or retention has taken a record.
+func (p *partition) gone(offset int64) bool {
+	for i := range p.records {
+		if p.records[i].offset == offset {
+			return p.records[i].removed
+		}
+	}
+	return false
+}

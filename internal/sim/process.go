@@ -324,7 +324,7 @@ func (wk *worker) request(name string, up func() bool, apply func() (pipeline.Ev
 func (wk *worker) commit(e pipeline.Commit) {
 	w := wk.w
 	meta := ""
-	if len(e.Intent.Entries) > 0 {
+	if !e.Intent.Empty() {
 		text, err := e.Intent.Encode()
 		if err != nil {
 			w.fail("panic", "the intent can't be written: %v", err)

@@ -63,6 +63,9 @@ func intentText(meta string) string {
 			b.WriteString(" mixed")
 		}
 	}
+	if in.Passed > 0 {
+		fmt.Fprintf(&b, " passed %d", in.Passed)
+	}
 	return b.String() + ")"
 }
 

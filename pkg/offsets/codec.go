@@ -18,7 +18,7 @@ import (
 //	os1. base64url( body | CRC32C of "os1." and body, big endian )
 //
 //	body   L | tables: n, n x 16 bytes | replicas: n, n x (length, bytes)
-//	       | base time (ms, signed) | n | entries
+//	       | base time (ms, signed) | n | entries | passed, left out when 0
 //	entry  first, signed, from the entry before | last - first | late | n | sent
 //	late   mode: 0 none; 1 count, gaps; 2 count of runs, (gap, length - 1)
 //	sent   table index | rows | digest, 8 bytes | first attempt, signed, from
@@ -102,6 +102,9 @@ func (in *Intent) Encode() (string, error) {
 			b = binary.AppendUvarint(b, uint64(s.Attempt))
 			b = binary.BigEndian.AppendUint32(b, s.Nonce)
 		}
+	}
+	if in.Passed > 0 {
+		b = binary.AppendUvarint(b, uint64(in.Passed))
 	}
 	b = binary.BigEndian.AppendUint32(b, checksum(b))
 	return prefix + base64.RawURLEncoding.EncodeToString(b), nil
@@ -282,6 +285,9 @@ func (r *reader) intent() *Intent {
 			return in
 		}
 		in.Entries = append(in.Entries, e)
+	}
+	if len(r.b) > 0 {
+		in.Passed = int64(r.uint(math.MaxInt64))
 	}
 	return in
 }

@@ -40,6 +40,7 @@ var golden = []struct {
 		{Range: batcher.Range{First: 5_000_000_000, Last: 5_000_099_999}, Late: []int64{5_000_000_007, 5_000_000_100, 5_000_000_101, 5_000_000_102, 5_000_000_103}, Tables: []Sent{
 			{Table: tableB, Rows: 5, Digest: 7, FirstAttempt: at(1790000009000), Deadline: at(1790000014000)}}},
 	}}, "os1.ZAKgAQIDBAUGBwgJCgsMDQ4PsAECAwQFBgcICQoLDA0ODwIBYQFigLCDxZhoAoDIr6Aln40GAAIAoI0G__________8AkE4HAwAAAAABAQAAAAAAAAAAzw_gXQgAAAAAAACfjQYCAgcAXAMBAQUAAAAAAAAAB9CMAZBOAAAAAAAAC6MSXw"},
+	{"moved back by an operator", Intent{Passed: 105_114}, "os1.AAAAAACatQY5I565"},
 }
 
 func TestIntentFormatNeverChanges(t *testing.T) {
@@ -66,6 +67,9 @@ func TestIntentFormatNeverChanges(t *testing.T) {
 // randomIntent draws one from the whole range of the format.
 func randomIntent(r *rand.Rand, entries, tables int) *Intent {
 	in := &Intent{MaxPartitions: r.IntN(200)}
+	if r.IntN(4) == 0 {
+		in.Passed = 1 + r.Int64N(1<<r.IntN(62))
+	}
 	ids := make([][16]byte, tables)
 	for i := range ids {
 		for j := range ids[i] {

@@ -16,6 +16,10 @@ type Intent struct {
 	// the rows and L, so L must survive a change of the server's setting.
 	MaxPartitions int
 	Entries       []Entry
+	// Passed: the group had committed past every offset below it before an
+	// operator moved the offset back. Their rows that are in a table are in its
+	// views too (I1). 0: not moved back.
+	Passed int64
 }
 
 // Entry is one set of rows: a range of offsets and what was made of it for
@@ -63,7 +67,10 @@ func (in *Intent) validate() error {
 	if in.MaxPartitions < 0 || in.MaxPartitions > maxPartitions {
 		return fmt.Errorf("intent: %d partitions a statement is outside 0..%d", in.MaxPartitions, maxPartitions)
 	}
-	if len(in.Entries) == 0 {
+	if in.Passed < 0 {
+		return fmt.Errorf("intent: passed offset %d is negative", in.Passed)
+	}
+	if in.Empty() {
 		return errors.New("intent: no entries; commit empty metadata instead")
 	}
 	for i := range in.Entries {
@@ -125,6 +132,9 @@ func (in *Intent) base() int64 {
 	return in.Entries[0].Tables[0].FirstAttempt.UnixMilli()
 }
 
+// Empty tells that there is nothing to be told by it: no metadata is committed.
+func (in *Intent) Empty() bool { return len(in.Entries) == 0 && in.Passed == 0 }
+
 // Size is the length of the encoded text; 0 for one that Encode refuses.
 func (in *Intent) Size() int {
 	text, err := in.Encode()
@@ -154,7 +164,8 @@ func WorstCase(entries, tables, late int, replicas ...string) int {
 		entry    = 10 + 5 + 5 + 1 // first, span, late mode and count, table count
 		oneLate  = 5
 		checksum = 4
+		passed   = 9
 	)
-	n := head + 16*tables + names + entries*(entry+tables*sent) + late*oneLate + checksum
+	n := head + 16*tables + names + entries*(entry+tables*sent) + late*oneLate + passed + checksum
 	return len(prefix) + (n*8+5)/6
 }

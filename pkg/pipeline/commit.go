@@ -70,6 +70,9 @@ func (m *Machine) commit(offset int64, _ phase) {
 		panic("a commit below the committed offset " + strconv.FormatInt(m.committed, 10))
 	}
 	in := &offsets.Intent{MaxPartitions: m.parts}
+	if m.passed > offset {
+		in.Passed = m.passed
+	}
 	for _, b := range m.held {
 		if b.Range.First >= offset && b.entry != nil {
 			in.Entries = append(in.Entries, *b.entry)
@@ -87,7 +90,7 @@ func (m *Machine) commit(offset int64, _ phase) {
 	}
 	for i := range m.plan { // of the life before, not yet recovered
 		e := &m.plan[i]
-		if m.job != nil && m.job.batch != nil && e.Late == nil && e.Range == m.job.batch.Range {
+		if m.job != nil && m.job.batch != nil && m.job.batch.entry != nil && e.Late == nil && e.Range == m.job.batch.Range {
 			continue
 		}
 		in.Entries = append(in.Entries, *e)

@@ -167,10 +167,15 @@ func (w *worker) readAcked(e ReadAcked) Event {
 		}
 		return err
 	})
-	if err == nil && run.Known && w.startedFresh && run.Hi > w.machine.committed {
-		return Broken{
-			Reason: fmt.Sprintf("the group has no committed offset for %s/%d, but the dedup store knows that it had reached %d", w.topic, w.partition, run.Hi),
-			Cure:   "its offsets expired or were deleted: `sink offsets resolve` sets where to go on (the store's figure, or the start to read all again)",
+	if err == nil && w.startedFresh {
+		start := w.machine.committed
+		if b := w.forgotten(run.Hi, start); run.Known && b != nil {
+			return *b
+		}
+		// Before the store hears of this partition, so that a run without a
+		// committed offset always tells of one that is gone.
+		if failed, ok := w.commitAt(start, ""); !ok {
+			return failed
 		}
 	}
 	return w.storeAnswer(e.Ref, err, lives, AckedRun{Ref: e.Ref, Run: run, Ticket: ticket})
@@ -282,7 +287,7 @@ func (w *worker) askOwners(e AskOwners) Event {
 
 func (w *worker) commit(e Commit) Event {
 	meta := ""
-	if len(e.Intent.Entries) > 0 {
+	if !e.Intent.Empty() {
 		text, err := e.Intent.Encode()
 		if err != nil {
 			return Broken{Reason: "the intent can't be written: " + err.Error(), Cure: "this is a defect of the sink; nothing was sent"}
@@ -290,19 +295,8 @@ func (w *worker) commit(e Commit) Event {
 		meta = text
 	}
 	start := time.Now()
-	err := w.shell.committer.Commit(w.ctx, offsets.Commit{
-		Topic: w.topic, TopicID: w.source.Topic, Partition: w.partition, Lease: w.lease,
-		Offset: e.Offset, LeaderEpoch: -1, Metadata: meta,
-	})
-	var refused *offsets.RefusedError
-	switch {
-	case err == nil:
-	case errors.As(err, &refused):
-		return Broken{Reason: err.Error(), Cure: refused.Cure}
-	case errors.Is(err, offsets.ErrFenced), w.ctx.Err() != nil:
-		return nil // the partition is another's; the callback ends this worker
-	default:
-		return Broken{Reason: err.Error(), Cure: "see the error; what is in ClickHouse is safe and stays once"}
+	if failed, ok := w.commitAt(e.Offset, meta); !ok {
+		return failed
 	}
 	w.shell.events.Commit(time.Since(start))
 	if meta != "" {
@@ -311,6 +305,25 @@ func (w *worker) commit(e Commit) Event {
 		w.shell.events.Step(w.topic, w.partition, StepCommitted)
 	}
 	return Done{e.Ref}
+}
+
+// commitAt commits. Not ok: failed is the answer, nil where the partition is
+// another's by now; the callback ends this worker then.
+func (w *worker) commitAt(offset int64, meta string) (failed Event, ok bool) {
+	err := w.shell.committer.Commit(w.ctx, offsets.Commit{
+		Topic: w.topic, TopicID: w.source.Topic, Partition: w.partition, Lease: w.lease,
+		Offset: offset, LeaderEpoch: -1, Metadata: meta,
+	})
+	var refused *offsets.RefusedError
+	switch {
+	case err == nil:
+		return nil, true
+	case errors.As(err, &refused):
+		return Broken{Reason: err.Error(), Cure: refused.Cure}, false
+	case errors.Is(err, offsets.ErrFenced), w.ctx.Err() != nil:
+		return nil, false
+	}
+	return Broken{Reason: err.Error(), Cure: "see the error; what is in ClickHouse is safe and stays once"}, false
 }
 
 // awaitOver waits until the server refuses whatever has not started, and then
@@ -352,7 +365,7 @@ func (w *worker) awaitOver(e AwaitOver) Event {
 func (w *worker) askFacts(e AskFacts) Event {
 	f := Facts{Ref: e.Ref}
 	from, deadline := time.UnixMilli(e.FirstAttempt), time.UnixMilli(e.Deadline)
-	lives, _ := w.until("ask ClickHouse for the fate of an earlier insert", nil, func() error {
+	lives, err := w.until("ask ClickHouse for the fate of an earlier insert", changed, func() error {
 		var err error
 		if f.Safe, f.Why, err = w.target.Server.SafeWindow(w.ctx, w.target.Table, from); err != nil {
 			return err
@@ -365,6 +378,9 @@ func (w *worker) askFacts(e AskFacts) Event {
 	})
 	if !lives {
 		return nil
+	}
+	if err != nil {
+		return w.cannotDecode(err)
 	}
 	for _, v := range w.target.Table.Views {
 		f.Views = append(f.Views, v.Name)

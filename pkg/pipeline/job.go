@@ -48,6 +48,7 @@ type job struct {
 	replied int64
 	ticket  dedup.Ticket
 	verify  bool
+	early   bool  // the table is read before earlier attempts are over
 	judged  bool  // earlier attempts are over and what they did is known
 	asked   int64 // server time at which the windows were asked for
 	safeAt  int64 // the judgement hangs on windows that were safe then; 0: it holds for good
@@ -300,6 +301,10 @@ func (m *Machine) settle() {
 	switch {
 	case j.judged:
 		m.renewOrSend()
+	case mine && j.prior == nil && j.late == nil && m.allCommittedOnce(rows):
+		// What is there needs no wait for attempts at what is not.
+		j.early, j.phase = true, phaseRead
+		m.emit(Read{Ref: m.mainCall(), Set: rows})
 	case mine || j.prior != nil:
 		m.awaitOver()
 	case j.verify || cold:

@@ -24,6 +24,7 @@ import (
 type Config struct {
 	Group    string
 	Source   batcher.Source
+	Topic    string        // its name, for people
 	Table    [16]byte      // UUID of the target table
 	Deadline int64         // D, milliseconds
 	Horizon  int64         // how long a claim is remembered, milliseconds
@@ -53,11 +54,13 @@ type Machine struct {
 
 	started   bool
 	halted    *Halt
+	stopping  *Halt // it waits for a last commit
 	waitsFor  string
 	committed int64 // what the broker has, -1 before the first commit
 	intent    bool  // the broker's metadata holds a non-empty intent
 	next      int64 // first offset of the next batch
 	plan      []offsets.Entry
+	passed    int64 // the group had committed past what is below, before its offset was moved back
 	parts     int   // L that sets are cut by: the intent's while one is listed
 	end       int64 // of the log at the assignment: earlier lives claimed below it
 	late      []*lateSet
@@ -108,6 +111,10 @@ func (m *Machine) Step(now int64, ev Event) []Effect {
 	m.now = now
 	if m.halted != nil {
 		return nil
+	}
+	if m.stopping != nil {
+		m.stop(ev)
+		return m.out
 	}
 	switch e := ev.(type) {
 	case Assigned:
@@ -192,9 +199,33 @@ func (m *Machine) gateCall() Ref {
 
 func (m *Machine) halt(reason, cure string) {
 	h := Halt{Reason: reason, Cure: cure}
-	m.halted = &h
+	if m.started && m.mainRef == 0 && m.stopping == nil && m.safeOffset() > m.committed {
+		// What is settled needs no second look after the cure.
+		m.gateRef = 0
+		m.stopping = &h
+		m.commit(m.safeOffset(), phaseNone)
+		return
+	}
 	m.mainRef, m.gateRef = 0, 0
+	m.halted = &h
 	m.emit(h)
+}
+
+// stop waits for the last commit of a partition that is about to stop.
+func (m *Machine) stop(ev Event) {
+	switch e := ev.(type) {
+	case Done:
+		if e.Ref.Lane != LaneMain || e.Ref.Seq != m.mainRef {
+			return
+		}
+		m.committedTo()
+	case Broken:
+	default:
+		return
+	}
+	m.mainRef = 0
+	m.halted = m.stopping
+	m.emit(*m.stopping)
 }
 
 // waits tells the reason once a change.
@@ -207,7 +238,7 @@ func (m *Machine) waits(reason string) {
 
 // quiet: nothing is under way in the main lane.
 func (m *Machine) quiet() bool {
-	return m.started && m.halted == nil && m.job == nil && m.mainRef == 0
+	return m.started && m.halted == nil && m.stopping == nil && m.job == nil && m.mainRef == 0
 }
 
 // Ready tells whether the machine takes a batch now.
@@ -255,8 +286,8 @@ func (m *Machine) assigned(e Assigned) {
 	m.next, m.end = m.committed, e.End
 	m.lo, m.hi = m.next, m.next
 	if e.Intent != nil {
-		m.intent = true
-		m.parts = e.Intent.MaxPartitions
+		m.intent = len(e.Intent.Entries) > 0
+		m.parts, m.passed = e.Intent.MaxPartitions, e.Intent.Passed
 		m.plan = append(m.plan, e.Intent.Entries...)
 		for _, p := range m.plan {
 			if len(p.Tables) > 0 && p.Tables[0].Table != m.cfg.Table {

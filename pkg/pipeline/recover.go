@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/oncesink/oncesink/pkg/dedup"
@@ -70,7 +71,7 @@ func (m *Machine) factsKnown(f Facts) {
 			return
 		}
 		m.halt(m.undecidable(0, 0)+"; its records are no longer in the log",
-			"recompute these views for the range named, then run `sink offsets resolve` for this partition")
+			m.vouch(""))
 		return
 	}
 	if j.prior == nil {
@@ -97,6 +98,13 @@ func (m *Machine) found(present []bool) {
 			there++
 		}
 	}
+	if j.early {
+		j.early = false
+		if there < len(present) {
+			m.awaitOver()
+			return
+		}
+	}
 	if j.phase == phaseRead && j.prior != nil {
 		p := j.prior.Tables[0]
 		views := m.cfg.Views && !p.Vouched && !m.viewsHave(j.facts, present)
@@ -111,13 +119,13 @@ func (m *Machine) found(present []bool) {
 			return
 		case stopHere:
 			m.halt(m.undecidable(there, len(present)),
-				"recompute these views for the range named, then run `sink offsets resolve` for this partition")
+				m.vouch(""))
 			return
 		case sendMissing:
 		}
 	}
 	listed := j.prior != nil
-	if m.cfg.Views && !listed && j.phase == phaseRead && there > 0 {
+	if m.cfg.Views && !listed && j.phase == phaseRead && m.doubtful(present) {
 		// No intent lists these rows: whoever reset the offset dropped it, or a
 		// delayed commit overwrote it. The table has them, but only the end of
 		// their inserts vouches for the views.
@@ -127,6 +135,26 @@ func (m *Machine) found(present []bool) {
 		return
 	}
 	m.judgedByTable(present, listed)
+}
+
+// doubtful: a row of the set is in the table, and nothing but the ends of the
+// inserts can tell whether the views have it too.
+func (m *Machine) doubtful(present []bool) bool {
+	doubt := false
+	m.job.set.Each(func(i int, b *Batch, row int32) {
+		doubt = doubt || present[i] && !m.committedOnce(b, row)
+	})
+	return doubt
+}
+
+// committedOnce: the group had committed past the row before an operator moved
+// its offset back, so what the table has of it the views have too (I1).
+func (m *Machine) committedOnce(b *Batch, row int32) bool { return b.Records[row].Offset < m.passed }
+
+func (m *Machine) allCommittedOnce(s Set) bool {
+	all := true
+	s.Each(func(_ int, b *Batch, row int32) { all = all && m.committedOnce(b, row) })
+	return all
 }
 
 // unlisted: what the query log says of every insert that may have held rows
@@ -144,8 +172,12 @@ func (m *Machine) unlisted(f Facts) {
 		}
 	}
 	j.facts.Why = "no intent lists these rows"
+	doubt := j.span.Last // what an earlier life had inserted beyond is in doubt as well
+	if m.acked.Known {
+		doubt = max(doubt, m.acked.Hi-1)
+	}
 	m.halt(m.undecidable(there, len(j.present)),
-		"recompute the views for the range named, then run `sink offsets resolve` for this partition")
+		m.vouch(fmt.Sprintf(" --range %d-%d", j.span.First, doubt)))
 }
 
 // viewsHave: what the table has of the set, the views have too. The log covers
@@ -157,7 +189,7 @@ func (m *Machine) viewsHave(f Facts, present []bool) bool {
 	}
 	all := true
 	m.job.set.Each(func(i int, b *Batch, row int32) {
-		if !present[i] {
+		if !present[i] || m.committedOnce(b, row) {
 			return
 		}
 		for _, r := range f.Ended {
@@ -217,6 +249,12 @@ func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 	default:
 		return stopHere
 	}
+}
+
+// vouch is the way on from a stop for the sake of views, as a command.
+func (m *Machine) vouch(more string) string {
+	return fmt.Sprintf("stop the sink, recompute these views for the range named, then run: sink offsets resolve -c CONFIG --topic %s --partition %d --views-recomputed%s --apply",
+		m.cfg.Topic, m.cfg.Source.Partition, more)
 }
 
 func (m *Machine) undecidable(there, total int) string {

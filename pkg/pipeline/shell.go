@@ -55,7 +55,8 @@ type Shell struct {
 	workers map[place]*worker
 	pools   map[*Target]*blockPool
 	turns   map[*Target]turns
-	failed  chan error // the first failure that ends the process
+	failed  chan error    // the first failure that ends the process
+	running chan struct{} // closed by Run
 	softly  chan struct{}
 	once    sync.Once
 	broken  map[string][]int32
@@ -76,7 +77,7 @@ func NewShell(o Options) *Shell {
 	return &Shell{
 		Options: o, group: o.Group, owners: o.Owners, letters: o.Letters, events: o.InsertEvents,
 		leases: offsets.NewLeases(), workers: map[place]*worker{}, pools: map[*Target]*blockPool{}, turns: map[*Target]turns{},
-		failed: make(chan error, 1), softly: make(chan struct{}),
+		failed: make(chan error, 1), running: make(chan struct{}), softly: make(chan struct{}),
 	}
 }
 
@@ -103,6 +104,9 @@ func (s *Shell) Callbacks() []kgo.Opt {
 }
 
 func (s *Shell) assigned(_ context.Context, cl *kgo.Client, added map[string][]int32) {
+	// The client keeps a pause beyond the assignment that it was made in, and a
+	// new worker knows nothing of it.
+	cl.ResumeFetchPartitions(added)
 	broken := s.leases.Assigned(cl, added)
 	s.mu.Lock()
 	for topic, ps := range broken {
@@ -164,7 +168,7 @@ func (s *Shell) start(topic string, partition int32) {
 		}
 	}
 	w.machine = NewMachine(Config{
-		Group: s.group, Source: w.source, Table: target.Table.UUID, Deadline: target.Deadline.Milliseconds(), Horizon: target.Horizon.Milliseconds(),
+		Group: s.group, Source: w.source, Topic: topic, Table: target.Table.UUID, Deadline: target.Deadline.Milliseconds(), Horizon: target.Horizon.Milliseconds(),
 		Views: len(target.Table.Views) > 0, Metadata: s.MetadataMax, Parts: target.PartitionMost, Conflict: target.StopOnConflict,
 		Nonce: nonce, Stem: writer.Stem(target.Table.UUID, s.group, w.source),
 		StemOf: func(o dedup.Owner) string { return writer.Stem(target.Table.UUID, o.Group, o.Source) },
@@ -227,6 +231,7 @@ func (s *Shell) Run(ctx context.Context, cl *kgo.Client, group *offsets.Group, p
 	s.refetch = func(ctx context.Context, broken map[string][]int32) (map[string]map[int32]kgo.EpochOffset, error) {
 		return group.Refetch(ctx, s.leases, broken)
 	}
+	close(s.running)
 	polling, stopPolling := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPolling()
 	polled := make(chan error, 1)
@@ -364,6 +369,7 @@ func (s *Shell) mend(ctx context.Context) {
 		s.fail(fmt.Errorf("read the committed offsets again after a lost membership: %w", err))
 		return
 	}
+	s.client.ResumeFetchPartitions(broken)
 	s.client.SetOffsets(positions)
 	for topic, partitions := range broken {
 		for _, p := range partitions {
