@@ -46,7 +46,7 @@ func TestWindowOverrunBetweenCrashAndRestart(t *testing.T) {
 			case code == 0 && c.stops, code == 3 && c.settled, code != 0 && code != 3:
 				t.Fatalf("the drain ended with %d:\n%s", code, stderr)
 			case code == 3:
-				t.Logf("the partition stopped: %s", lastLine(stderr))
+				t.Logf("the partition stopped: %s", stopLine(stderr))
 				w.resolve(stderr)
 			}
 			w.verify(truth)
@@ -128,8 +128,8 @@ func (w *world) nothingDoubled() {
 // resolve does what the sink said when it stopped: recomputes the views, vouches for them, and drains.
 func (w *world) resolve(stderr string) {
 	w.t.Helper()
-	said := lastLine(stderr)
-	for _, want := range append(w.viewNames(), "sink offsets resolve", w.topic+"/0") {
+	said := stopLine(stderr)
+	for _, want := range append(w.viewNames(), "sink offsets resolve", "topic="+w.topic+" partition=0") {
 		if !strings.Contains(said, want) {
 			w.t.Errorf("the sink stopped with %q, which doesn't name %q", said, want)
 		}
@@ -184,7 +184,12 @@ func (w *world) recompute() {
 	}
 }
 
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
+// stopLine is what the log says of the partition that stopped: it is told once.
+func stopLine(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		if strings.Contains(line, "partition stopped") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
