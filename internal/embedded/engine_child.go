@@ -65,11 +65,11 @@ func runEngine(p childParams) error {
 	if inner.HTTPPort, err = FreePort(); err != nil {
 		return err
 	}
-	native, err := openGate(p.TCPPort, inner.TCPPort)
+	native, err := openGate(p.TCPPort, inner.TCPPort, newDoorman(inner.HTTPPort))
 	if err != nil {
 		return err
 	}
-	web, err := openGate(p.HTTPPort, inner.HTTPPort)
+	web, err := openGate(p.HTTPPort, inner.HTTPPort, nil)
 	if err != nil {
 		return err
 	}
