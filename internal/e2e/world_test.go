@@ -74,6 +74,8 @@ type settings struct {
 	age           time.Duration // max_age; 0: 200 ms
 	clickhouse    string        // "": the engine itself
 	insertTimeout time.Duration // 0: 10 s
+	memory        string        // memory.limit; "": 512MiB
+	bytes         string        // batch.max_bytes; "": 16MiB
 	member        string        // instance_id; "": "e2e". "-": none, a killed member is missed after its session only
 }
 
@@ -91,6 +93,12 @@ func (w *world) config(c settings) string {
 	}
 	if c.insertTimeout == 0 {
 		c.insertTimeout = 10 * time.Second
+	}
+	if c.memory == "" {
+		c.memory = "512MiB"
+	}
+	if c.bytes == "" {
+		c.bytes = "16MiB"
 	}
 	instance := "instance_id: e2e, "
 	switch c.member {
@@ -110,10 +118,11 @@ routes:
     event_time: settle_ms
     ignore: [create_time]
     dead_letter: %s
-batch: {max_rows: %d, max_age: %s, max_inserts_per_second: 100}
+batch: {max_rows: %d, max_bytes: %s, max_age: %s, max_inserts_per_second: 100}
+memory: {limit: %s}
 http: {listen: ""}
 log: {format: text}
-`, w.s.kafka, w.group, instance, c.clickhouse, w.s.database, c.insertTimeout, w.s.redis, w.topic, w.table, w.letters, c.rows, c.age)
+`, w.s.kafka, w.group, instance, c.clickhouse, w.s.database, c.insertTimeout, w.s.redis, w.topic, w.table, w.letters, c.rows, c.bytes, c.age, c.memory)
 	path := filepath.Join(w.dir, fmt.Sprintf("sink-%d.yaml", w.lives))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)

@@ -26,7 +26,7 @@ func (w *worker) begin(c offsets.Committed) bool {
 		if errors.As(err, &newer) {
 			return halt(err.Error(), "a newer version of the sink wrote it: run that version, or one as new, until the partition is idle")
 		}
-		return halt(err.Error(), "`sink offsets show` prints it; `sink offsets resolve` sets it aside after the range was checked")
+		return halt(err.Error(), fmt.Sprintf("`sink offsets show` prints it; once the range was checked, this sets it aside: sink offsets resolve -c CONFIG --topic %s --partition %d --drop-intent --apply", w.topic, w.partition))
 	}
 	start := c.Offset
 	w.startedFresh = start < 0
@@ -40,7 +40,7 @@ func (w *worker) begin(c offsets.Committed) bool {
 	}
 	if start >= 0 && start < logStart {
 		return halt(fmt.Sprintf("offsets [%d..%d] of %s/%d are gone: the log starts at %d, the group had committed %d", start, logStart-1, w.topic, w.partition, logStart, start),
-			"retention or a deletion removed them before they were read; `sink offsets resolve` goes on behind the gap once you have accepted the loss or have another source for it")
+			"retention or a deletion removed them before they were read: once you have accepted the loss or have another source for them, stop the sink and go on behind the gap: "+w.goOnAt(logStart))
 	}
 	if start < 0 {
 		start = logStart
@@ -49,44 +49,39 @@ func (w *worker) begin(c offsets.Committed) bool {
 	return w.machine.Halted() == nil
 }
 
+// forgotten judges a partition without a committed offset by the run that the
+// store knows of it: the group has been here, and its offsets expired or were
+// deleted. Where it had reached the start of the log, nothing is lost by
+// beginning there: that is a first start which committed nothing. Otherwise
+// somebody has to say where to go on.
+func (w *worker) forgotten(reached, start int64) *Broken {
+	before := fmt.Sprintf("the group has no committed offset for %s/%d, so it expired or was deleted: the dedup store knows that it had reached %d", w.topic, w.partition, reached)
+	switch {
+	case reached > start:
+		return &Broken{
+			Reason: before + fmt.Sprintf(", and the log starts at %d", start),
+			Cure:   fmt.Sprintf("stop the sink and say where to go on. Where it was: %s. From the start, to look at all again (keys that are remembered or carry their event time stay single): %s", w.goOnAt(reached), w.goOnAt(start)),
+		}
+	case reached < start:
+		return &Broken{
+			Reason: before + fmt.Sprintf(", and offsets [%d..%d] are gone: the log starts at %d", reached, start-1, start),
+			Cure:   "retention or a deletion removed them before they were read: once you have accepted the loss or have another source for them, stop the sink and go on behind the gap: " + w.goOnAt(start),
+		}
+	}
+	return nil
+}
+
+// goOnAt is the command that sets where a stopped partition goes on.
+func (w *worker) goOnAt(offset int64) string {
+	return fmt.Sprintf("sink offsets resolve -c CONFIG --topic %s --partition %d --to %d --apply", w.topic, w.partition, offset)
+}
+
 // send brings news from outside to the worker.
 func (w *worker) send(ev Event) {
 	select {
 	case w.inbox <- ev:
 	case <-w.ctx.Done():
 	case <-w.done:
-	}
-}
-
-// share is how many bytes one partition may buffer: an even part of half the
-// budget. The other half is for what was fetched and not handed over yet, the
-// columns, and what the collector has not come to; and records that wait for
-// less time are still in the processor's caches when their turn comes.
-func (s *Shell) share() int64 {
-	s.mu.Lock()
-	n := len(s.workers)
-	s.mu.Unlock()
-	if s.MemoryLimit <= 0 {
-		return 1 << 40
-	}
-	return s.MemoryLimit / 2 / int64(max(n, 1))
-}
-
-// mayPause stops fetching a partition that buffers more than its share; the
-// others go on.
-func (s *Shell) mayPause(w *worker) {
-	if w.buffered.Load() > s.share() && w.paused.CompareAndSwap(false, true) {
-		s.client.PauseFetchPartitions(map[string][]int32{w.topic: {w.partition}})
-		if w.buffered.Load() <= s.share()/2 {
-			s.mayResume(w)
-		}
-	}
-}
-
-// mayResume fetches again once half the share is free.
-func (s *Shell) mayResume(w *worker) {
-	if w.paused.Load() && w.buffered.Load() <= s.share()/2 && w.paused.CompareAndSwap(true, false) {
-		s.client.ResumeFetchPartitions(map[string][]int32{w.topic: {w.partition}})
 	}
 }
 
@@ -164,7 +159,7 @@ func (e *TableSwapped) Unwrap() error { return e.Err }
 func explainFetch(err error) (text, cure string, lost bool) {
 	switch {
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		return "the next offset is no longer in the log", "retention or a deletion removed it before it was read; `sink offsets resolve` goes on behind the gap once you have accepted the loss", true
+		return "the next offset is no longer in the log", "retention or a deletion removed it before it was read: stop the sink, see where the log starts with `sink offsets show`, and once you have accepted the loss go on there: `sink offsets resolve --to`", true
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		return err.Error(), "grant READ and DESCRIBE on the topic to this user", false
 	case errors.Is(err, kerr.GroupAuthorizationFailed):

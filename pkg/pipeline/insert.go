@@ -12,7 +12,7 @@ import (
 // insert sends the set of an effect: one native block a statement, in pieces
 // where it meets more table partitions than one statement may.
 func (w *worker) insert(e Insert) Event {
-	b, fresh, err := w.block(w.ctx, e.Set)
+	b, fresh, err := w.block(e.Set)
 	if err != nil {
 		return w.cannotDecode(err)
 	}
@@ -60,7 +60,21 @@ func (w *worker) insert(e Insert) Event {
 	return Inserted{Ref: e.Ref, Result: r, Written: written}
 }
 
-// cannotDecode: the same bytes decoded before and do not now.
+// columns is an empty block for an effect to decode into. Its defaults are the server's to
+// evaluate: one that is away, or refuses, is waited out. An error says that the
+// assignment is over.
+func (w *worker) columns() (b *decode.Block, err error) {
+	lives, err := w.until("evaluate the DEFAULT expressions of the columns", nil, func() (err error) {
+		b, err = w.pool.get(w.ctx)
+		return err
+	})
+	if !lives {
+		return nil, err
+	}
+	return b, nil
+}
+
+// cannotDecode: see changedError.
 func (w *worker) cannotDecode(err error) Event {
 	if w.ctx.Err() != nil {
 		return nil
@@ -110,9 +124,7 @@ func (w *worker) pieces(b *decode.Block, s Set, most int) (pieces []*decode.Bloc
 	}
 	out := make([]*decode.Block, (len(order)+most-1)/most)
 	for i := range out {
-		if out[i], err = w.pool.get(w.ctx); err != nil {
-			return nil, nil, err
-		}
+		out[i] = w.pool.bare()
 	}
 	for row, id := range ids {
 		out[distinct[id]].AppendFrom(b, row)
@@ -164,24 +176,21 @@ func (w *worker) read(e Read) Event {
 // the main lane may be working on, so it takes a block of its own.
 func (w *worker) readBlock(e Read) (*decode.Block, bool, error) {
 	if e.Lane == LaneMain {
-		return w.block(w.ctx, e.Set)
+		return w.block(e.Set)
 	}
-	return w.decoded(w.ctx, e.Set)
+	return w.decoded(e.Set)
 }
 
 // isolate finds the rows that the server refuses.
 func (w *worker) isolate(e Isolate) Event {
-	b, fresh, err := w.block(w.ctx, e.Set)
+	b, fresh, err := w.block(e.Set)
 	if err != nil {
 		return w.cannotDecode(err)
 	}
 	if fresh {
 		defer w.pool.put(b)
 	}
-	scratch, err := w.pool.get(w.ctx)
-	if err != nil {
-		return w.cannotDecode(err)
-	}
+	scratch := w.pool.bare()
 	defer w.pool.put(scratch)
 	take := func(lo, hi int) decode.Input {
 		scratch.Reset()
@@ -215,14 +224,20 @@ func newBlockPool(t *Target) *blockPool {
 	return &blockPool{target: t, free: make(chan *decode.Block, 64)}
 }
 
+// bare returns an empty block for rows of other blocks: nothing is to be
+// decoded into it.
+func (p *blockPool) bare() *decode.Block {
+	select {
+	case b := <-p.free:
+		return b
+	default:
+		return p.target.Decoder.NewBlock()
+	}
+}
+
 // get returns an empty block whose defaults were evaluated for it.
 func (p *blockPool) get(ctx context.Context) (*decode.Block, error) {
-	var b *decode.Block
-	select {
-	case b = <-p.free:
-	default:
-		b = p.target.Decoder.NewBlock()
-	}
+	b := p.bare()
 	if err := p.target.setDefaults(ctx, b); err != nil {
 		p.put(b)
 		return nil, err
@@ -243,7 +258,7 @@ func (w *worker) attempts(e AskFacts, from, deadline time.Time) (writer.Attempts
 	if e.Set.Len() == 0 {
 		return w.asked(e, 1, from, deadline)
 	}
-	b, fresh, err := w.block(w.ctx, e.Set)
+	b, fresh, err := w.block(e.Set)
 	if err != nil {
 		return writer.Attempts{}, err
 	}

@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,7 +37,7 @@ func (w *worker) take(f *filling, r *kgo.Record, now int64) {
 		f.state.SinceMs = now
 	}
 	if r.Attrs.IsControl() {
-		r.Recycle() // a transaction's end: it covers an offset, nothing else
+		w.discard(r) // a transaction's end: it covers an offset, nothing else
 		return
 	}
 	i := int32(len(f.batch.Records))
@@ -57,8 +57,12 @@ func (w *worker) take(f *filling, r *kgo.Record, now int64) {
 	}
 	f.batch.Records = append(f.batch.Records, rec)
 	f.mat.raw = append(f.mat.raw, r)
-	n := len(r.Value) + len(r.Key) + recordOverhead
+	n := weight(r)
 	f.mat.bytes += n
+	if f.want.Exact {
+		w.exact.Add(int64(n))
+		w.shell.mayResume(w)
+	}
 	f.state.Bytes += n
 	f.state.Rows++
 }
@@ -99,7 +103,7 @@ func (d *reader) decode(b *decode.Block, r *kgo.Record) (decode.Row, *decode.Rej
 // block of the batch itself serves when the set lies in one batch; what was
 // dropped from it before is decoded again from the raw records. fresh tells
 // that the block is the caller's to give back.
-func (w *worker) block(ctx context.Context, s Set) (b *decode.Block, fresh bool, err error) {
+func (w *worker) block(s Set) (b *decode.Block, fresh bool, err error) {
 	if len(s.Parts) == 1 {
 		p := s.Parts[0]
 		m := p.Batch.Data.(*material)
@@ -112,13 +116,12 @@ func (w *worker) block(ctx context.Context, s Set) (b *decode.Block, fresh bool,
 			return m.block, false, nil
 		}
 	}
-	return w.decoded(ctx, s)
+	return w.decoded(s)
 }
 
 // decoded decodes the rows of the set again, into a block of its own.
-func (w *worker) decoded(ctx context.Context, s Set) (b *decode.Block, fresh bool, err error) {
-	b, err = w.pool.get(ctx)
-	if err != nil {
+func (w *worker) decoded(s Set) (b *decode.Block, fresh bool, err error) {
+	if b, err = w.columns(); err != nil {
 		return nil, false, err
 	}
 	d := newReader(w.target.Decoder)
@@ -128,7 +131,7 @@ func (w *worker) decoded(ctx context.Context, s Set) (b *decode.Block, fresh boo
 		}
 		m := batch.Data.(*material)
 		if _, reject := d.decode(b, m.raw[row]); reject != nil {
-			err = fmt.Errorf("record %s@%d could be decoded before and now can't: %w", w.source, m.raw[row].Offset, reject)
+			err = &changedError{fmt.Errorf("record %s@%d could be decoded before and now can't: %w", w.source, m.raw[row].Offset, reject)}
 		}
 	})
 	if err != nil {
@@ -137,6 +140,11 @@ func (w *worker) decoded(ctx context.Context, s Set) (b *decode.Block, fresh boo
 	}
 	return b, true, nil
 }
+
+// changedError: the same bytes decoded before and do not now.
+type changedError struct{ error }
+
+func changed(err error) bool { return errors.As(err, new(*changedError)) }
 
 func same(a, b []int32) bool {
 	if len(a) != len(b) {

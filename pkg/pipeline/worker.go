@@ -40,6 +40,8 @@ type worker struct {
 	mu       sync.Mutex
 	queue    []*kgo.Record
 	buffered atomic.Int64 // bytes of queued, filling and held records
+	exact    atomic.Int64 // of these, bytes taken into a range that must be cut exactly
+	pausing  sync.Mutex   // held to change paused
 	paused   atomic.Bool
 
 	fill     *filling
@@ -59,7 +61,8 @@ type worker struct {
 	committed atomic.Int64
 	halted    atomic.Bool
 	reason    atomic.Pointer[Halt]
-	waits     string
+	waits     string // why the machine does
+	lacks     string // why no batch can be begun
 
 	turns   turns         // of the target's store
 	turn    chan struct{} // gets one when the worker's turn has come
@@ -90,11 +93,16 @@ func (w *worker) run() {
 	defer close(w.done)
 	defer w.effects.Wait()
 	defer w.dropAll()
+	select {
+	case <-w.shell.running: // the client may assign before there is a committer
+	case <-w.ctx.Done():
+		return
+	}
 	committed, err := w.lease.Committed(w.ctx)
 	if err != nil {
 		if w.ctx.Err() == nil && !errors.Is(err, offsets.ErrFenced) {
 			w.step(Broken{Reason: err.Error(), Cure: "grant READ on the group, then start the sink again"})
-			<-w.ctx.Done()
+			w.drainUntilGone()
 		}
 		return
 	}
@@ -129,6 +137,8 @@ func (w *worker) run() {
 }
 
 // drainUntilGone: a stopped partition keeps nothing and waits to be taken away.
+// It hears whatever the poll loop has to tell, which would wait for it otherwise
+// and fetch for nobody.
 func (w *worker) drainUntilGone() {
 	for {
 		select {
@@ -136,6 +146,7 @@ func (w *worker) drainUntilGone() {
 			return
 		case <-w.softly:
 			return
+		case <-w.inbox:
 		case <-w.arrived:
 			w.dropQueue()
 		}
@@ -259,7 +270,7 @@ func (w *worker) fillUp(stopping bool) batcher.Decision {
 			return d
 		}
 		if r.Offset < f.state.Next {
-			r.Recycle() // fetched again from a position before ours
+			w.discard(r) // fetched again from a position before ours
 			continue
 		}
 		if !f.want.Takes(r.Offset) {
@@ -289,9 +300,10 @@ func (w *worker) openFilling() bool {
 	}
 	block, err := w.pool.get(w.ctx)
 	if err != nil {
-		w.tellWaiting("the defaults of the columns can't be evaluated: " + err.Error())
+		w.tellWaiting("evaluate the DEFAULT expressions of the columns: " + err.Error())
 		return false
 	}
+	w.tellWaiting("")
 	w.fill = &filling{
 		batch: &Batch{Records: make([]Record, 0, w.usual)},
 		mat:   w.newMaterial(block),
@@ -309,69 +321,17 @@ func (w *worker) fillNext() int64 {
 	return w.machine.next
 }
 
-func (w *worker) peek() bool {
-	if w.next < len(w.spare) {
-		return true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.queue) > 0
-}
-
-func (w *worker) nextRecord() *kgo.Record {
-	if w.next == len(w.spare) {
-		clear(w.spare) // it must not keep records that were given back
-		w.mu.Lock()
-		w.spare, w.queue, w.next = w.queue, w.spare[:0], 0
-		w.mu.Unlock()
-		if len(w.spare) == 0 {
-			return nil
-		}
-	}
-	w.next++
-	return w.spare[w.next-1]
-}
-
 // cut hands the batch to the machine.
 func (w *worker) cut() {
 	f := w.fill
 	w.fill = nil
+	w.exact.Store(0)
 	f.batch.Range = f.want.Range(f.state)
 	f.batch.Data = f.mat
 	w.shell.events.Consumed(w.topic, w.partition, len(f.batch.Records))
 	w.usual = len(f.batch.Records) + len(f.batch.Records)/8
 	w.step(Cut{f.batch})
 	w.passTurn() // nothing was to be claimed
-}
-
-// push is called by the poll loop.
-func (w *worker) push(records []*kgo.Record) {
-	n := 0
-	for _, r := range records {
-		n += len(r.Value) + len(r.Key) + recordOverhead
-	}
-	w.mu.Lock()
-	w.queue = append(w.queue, records...)
-	w.mu.Unlock()
-	w.buffered.Add(int64(n))
-	select {
-	case w.arrived <- struct{}{}:
-	default:
-	}
-}
-
-func (w *worker) dropQueue() {
-	w.mu.Lock()
-	for _, r := range w.queue {
-		r.Recycle()
-	}
-	w.queue = w.queue[:0]
-	w.mu.Unlock()
-	for _, r := range w.spare[w.next:] {
-		r.Recycle()
-	}
-	w.spare, w.next = nil, 0
-	w.buffered.Store(0)
 }
 
 // dropAll gives up everything that is not committed past; effects are over.
@@ -425,9 +385,12 @@ func (w *worker) perform(e Effect) {
 	}()
 }
 
+// tellWaiting tells why no batch can be begun; "": it can again.
 func (w *worker) tellWaiting(reason string) {
-	w.waits = reason
-	w.tellState()
+	if w.lacks != reason {
+		w.lacks = reason
+		w.tellState()
+	}
 }
 
 func (w *worker) tellState() {
@@ -435,6 +398,8 @@ func (w *worker) tellState() {
 	case w.halted.Load():
 	case w.waits != "":
 		w.shell.events.State(w.topic, w.partition, Waiting, w.waits, "")
+	case w.lacks != "":
+		w.shell.events.State(w.topic, w.partition, Waiting, w.lacks, "")
 	default:
 		w.shell.events.State(w.topic, w.partition, Running, "", "")
 	}
