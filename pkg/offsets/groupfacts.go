@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -139,6 +140,23 @@ func (c *Cluster) CommittedOf(ctx context.Context, group, name string, topic bat
 
 // CommittedAll reads everything that a group has committed, by topic name.
 func (c *Cluster) CommittedAll(ctx context.Context, group string) (map[string]map[int32]Committed, error) {
+	for begun := time.Now(); ; {
+		all, err := c.committedAll(ctx, group)
+		if err == nil || !kerr.IsRetriable(err) || time.Since(begun) > patience {
+			return all, err
+		}
+		select { // a cluster that has just started has no coordinator yet
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// patience is how long an answer that may change by itself is asked for again.
+const patience = 20 * time.Second
+
+func (c *Cluster) committedAll(ctx context.Context, group string) (map[string]map[int32]Committed, error) {
 	what := Subject{Doing: "read the committed offsets of group " + group, Group: group, Operation: "DESCRIBE"}
 	fetched, err := c.adm.FetchOffsets(ctx, group)
 	if errors.Is(err, kerr.GroupIDNotFound) {
