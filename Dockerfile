@@ -4,7 +4,9 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /rootfs/sink ./cmd/sink
+# docker build --build-arg VERSION="$(git describe --tags --always --dirty)" .
+ARG VERSION=
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$VERSION" -o /rootfs/sink ./cmd/sink
 # The program loads the embedded engine as a library where there is one, so it is linked dynamically and needs libc and its loader: exactly those.
 RUN ldd /rootfs/sink | grep -o '/[^ ]*' | xargs -I{} cp --parents -L {} /rootfs \
  && mkdir -p /rootfs/etc/ssl/certs /rootfs/etc/sink \

@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 CACHE := $(or $(ONCESINK_CACHE),$(CURDIR)/.cache)
 GO ?= go
+# What sink version, sink_build_info and the dead letters' x-oncesink-version tell.
+VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 # Packages of the tests; P: how many of them at the same time. Each may start servers of its own, which want the cores for themselves.
 PKG ?= ./...
 P ?= 1
@@ -26,7 +28,7 @@ setup-tools:
 
 build: ## bin/sink
 	@mkdir -p bin
-	$(GO) build -trimpath -o bin/sink ./cmd/sink
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/sink ./cmd/sink
 
 demo: ## everything embedded, all kinds of duplicates, then the account
 	@$(MAKE) --no-print-directory -j2 setup-engine setup-redis

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oncesink/oncesink/internal/embedded"
@@ -44,6 +48,9 @@ func runDev(ctx context.Context, env *environment, args []string) (err error) {
 			return f.usage("--%s %d is no port", name, port)
 		}
 	}
+	if err := portsFree(o); err != nil {
+		return err
+	}
 	if verbose {
 		o.Output = env.stderr
 	}
@@ -60,6 +67,35 @@ func runDev(ctx context.Context, env *environment, args []string) (err error) {
 		return err
 	}
 	return stack.Failed(ctx)
+}
+
+// portsFree tells which of the chosen ports are taken, all at once and by their options, before anything is started.
+func portsFree(o embedded.StackOptions) error {
+	var taken []string
+	for _, c := range []struct {
+		option string
+		port   int
+	}{{"--kafka", o.Kafka}, {"--clickhouse", o.ClickHouse}, {"--clickhouse-http", o.ClickHouseHTTP}, {"--redis", o.Redis}} {
+		if c.port == 0 {
+			continue
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)))
+		if err != nil {
+			var number syscall.Errno
+			if errors.As(err, &number) {
+				err = number
+			}
+			taken = append(taken, fmt.Sprintf("%s %d: %s", c.option, c.port, err))
+			continue
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	if len(taken) > 0 {
+		return fmt.Errorf("dev: can't listen: %s; choose other ports with these options, 0 for a free one", strings.Join(taken, ", "))
+	}
+	return nil
 }
 
 func tellStack(env *environment, s *embedded.Stack, data string, asJSON bool) error {

@@ -106,15 +106,23 @@ func do(t *testing.T, ctx context.Context, at map[string]string, sql string, kaf
 	}
 }
 
-func TestDevOnAPortThatIsTakenSaysWhichAndLeavesNothingBehind(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+func TestDevOnPortsThatAreTakenNamesTheirOptionsAndLeavesNothingBehind(t *testing.T) {
+	args, want := []string{"dev"}, []string(nil)
+	for _, option := range []string{"--kafka", "--clickhouse", "--clickhouse-http", "--redis"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		args, want = append(args, option, port), append(want, option+" "+port+": address already in use")
 	}
-	defer func() { _ = l.Close() }()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	code, stdout, stderr := sink(t, "dev", "--kafka=0", "--clickhouse="+port, "--clickhouse-http=0", "--redis=0")
-	if code != exitFailed || stdout != "" || !strings.Contains(stderr, port) {
+	code, stdout, stderr := sink(t, args...)
+	if code != exitFailed || stdout != "" || stderr != "sink: dev: can't listen: "+strings.Join(want, ", ")+"; choose other ports with these options, 0 for a free one\n" {
 		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+	code, _, stderr = sink(t, "dev", "--kafka=0", "--clickhouse=0", "--clickhouse-http=0", args[7], args[8])
+	if code != exitFailed || !strings.Contains(stderr, want[3]) || strings.Contains(stderr, "--kafka ") {
+		t.Errorf("%d %q", code, stderr)
 	}
 }

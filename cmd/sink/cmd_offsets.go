@@ -112,7 +112,7 @@ func showOffsets(ctx context.Context, env *environment, cfg *config.Config, asJS
 		return json.NewEncoder(env.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(env.stdout, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintf(w, "group %s: %s, %d members\n", all.Group, all.State, all.Members)
+	_, _ = fmt.Fprintf(w, "group %s: %s, %s\n", all.Group, all.State, plural(all.Members, "member"))
 	_, _ = fmt.Fprintln(w, "TOPIC\tPARTITION\tSTART\tCOMMITTED\tEND\tLAG\tINTENT\tNOTE")
 	for _, p := range all.Partitions {
 		committed := "-"
@@ -132,7 +132,7 @@ func intentText(in *offsets.Intent) string {
 	var sets []string
 	for _, e := range in.Entries {
 		for _, t := range e.Tables {
-			s := fmt.Sprintf("%s %d rows until %s", e.Range, t.Rows, t.Deadline.UTC().Format("15:04:05.000"))
+			s := fmt.Sprintf("%s %s until %s", e.Range, plural(t.Rows, "row"), t.Deadline.UTC().Format("15:04:05.000"))
 			if e.Late != nil {
 				s += " (late rows)"
 			}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"strings"
 )
 
 var versionCommand = &command{
@@ -12,6 +14,9 @@ var versionCommand = &command{
 	examples: []string{"sink version", "sink version --json"},
 	run:      runVersion,
 }
+
+// version is set by the linker (-X main.version=…, see the Makefile); where it isn't, the toolchain's word counts.
+var version string
 
 // build is what the Go toolchain wrote into the program.
 type build struct {
@@ -23,7 +28,7 @@ type build struct {
 }
 
 func readBuild() build {
-	b := build{Version: "(unknown)"}
+	b := build{Version: cmp.Or(version, "(unknown)")}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -39,6 +44,9 @@ func readBuild() build {
 			b.Modified = s.Value == "true"
 		}
 	}
+	if version != "" {
+		b.Version = version
+	}
 	return b
 }
 
@@ -53,10 +61,10 @@ func runVersion(_ context.Context, env *environment, args []string) error {
 		return json.NewEncoder(env.stdout).Encode(b)
 	}
 	text := "oncesink " + b.Version
-	if b.Revision != "" {
+	if b.Revision != "" && !strings.Contains(b.Version, b.Revision[:min(7, len(b.Revision))]) {
 		text += " " + b.Revision[:min(12, len(b.Revision))]
 	}
-	if b.Modified {
+	if b.Modified && !strings.HasSuffix(b.Version, "-dirty") {
 		text += " with uncommitted changes"
 	}
 	if b.Time != "" {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,6 +149,25 @@ func TestVersionComesFromTheBuild(t *testing.T) {
 	}
 	if _, stdout, _ = sink(t, "version", "--json"); json.Unmarshal([]byte(stdout), &b) != nil || b.Go == "" {
 		t.Errorf("%q", stdout)
+	}
+}
+
+// "(devel)" in a metric or a dead letter tells nobody which build it was.
+func TestTheLinkersVersionIsToldEverywhere(t *testing.T) {
+	for _, path := range []string{"../../Makefile", "../../Dockerfile"} {
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "-X main.version=") {
+			t.Errorf("%s doesn't set the version: %v", path, err)
+		}
+	}
+	version = "v1.2.3-4-gabcdef0"
+	defer func() { version = "" }()
+	if _, stdout, _ := sink(t, "version"); !strings.HasPrefix(stdout, "oncesink v1.2.3-4-gabcdef0") {
+		t.Errorf("%q", stdout)
+	}
+	w := httptest.NewRecorder()
+	newStatus(config.Default()).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if !strings.Contains(w.Body.String(), `sink_build_info{version="v1.2.3-4-gabcdef0"} 1`) {
+		t.Error("sink_build_info tells another")
 	}
 }
 

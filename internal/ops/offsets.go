@@ -147,7 +147,7 @@ func PlanResolution(ctx context.Context, cfg *config.Config, r Resolution) (*Pla
 			continue
 		}
 		if all.Members > 0 {
-			return nil, fmt.Errorf("group %s has %d live members: stop the sink first, so that nothing moves while you decide", all.Group, all.Members)
+			return nil, fmt.Errorf("group %s has %s: stop the sink first, so that nothing moves while you decide", all.Group, wiring.Plural(all.Members, "live member"))
 		}
 		return plan(p, r)
 	}

@@ -137,7 +137,8 @@ func (s *session) serverEvents() writer.Events {
 	}
 }
 
-func plural(n int, thing string) string {
+// Plural writes "1 error" and "2 errors".
+func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

@@ -194,7 +194,7 @@ func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (gone, passed bool
 func describe(topics map[string]offsets.Topic) string {
 	names := make([]string, 0, len(topics))
 	for n, t := range topics {
-		names = append(names, fmt.Sprintf("%s (%s)", n, plural(t.Partitions, "partition")))
+		names = append(names, fmt.Sprintf("%s (%s)", n, Plural(t.Partitions, "partition")))
 	}
 	sort.Strings(names)
 	return fmt.Sprint(names)

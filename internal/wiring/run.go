@@ -224,7 +224,7 @@ func (s *session) partitions(topic string) int {
 func (s *session) targetOf(topic string) (*pipeline.Target, error) {
 	routes := s.cfg.RoutesOf(topic)
 	if len(routes) != 1 {
-		return nil, fmt.Errorf("topic %s has %d routes, want one", topic, len(routes))
+		return nil, fmt.Errorf("topic %s has %s, want one", topic, Plural(len(routes), "route"))
 	}
 	return s.targets[routes[0]], nil
 }

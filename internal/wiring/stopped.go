@@ -58,7 +58,7 @@ func (p *positions) String() string {
 		text := fmt.Sprintf("%s/%d at %d", at.topic, at.partition, max(at.committed, 0))
 		if at.next > at.committed {
 			open++
-			text += fmt.Sprintf(" (%s past it begun: the next start settles them)", plural(int(at.next-max(at.committed, 0)), "offset"))
+			text += fmt.Sprintf(" (%s past it begun: the next start settles them)", Plural(int(at.next-max(at.committed, 0)), "offset"))
 		}
 		if i < shownPositions {
 			list = append(list, text)
@@ -80,7 +80,7 @@ func (s *session) tellStopped(ctx context.Context, r *Report) {
 	case cause != nil:
 		reason = cause.Error()
 	case len(r.Halted) > 0:
-		reason = "what could be drained is; " + plural(len(r.Halted), "partition") + " stopped"
+		reason = "what could be drained is; " + Plural(len(r.Halted), "partition") + " stopped"
 	}
 	s.log.Info("stopped", "reason", reason, "committed", s.at.String(), "account", Account(r.Counts))
 }

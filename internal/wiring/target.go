@@ -160,7 +160,7 @@ func hooks(server *writer.Server, t *writer.Table) dedup.Hooks {
 			if err != nil {
 				return false, "", err
 			}
-			return n == 0, fmt.Sprintf("%d inserts into %s from before still run", n, t), nil
+			return n == 0, fmt.Sprintf("inserts into %s from before still run: %d", t, n), nil
 		},
 		TableEmpty: func(ctx context.Context) (bool, error) { return server.Empty(ctx, t) },
 		TableUUID: func(ctx context.Context) ([16]byte, error) {

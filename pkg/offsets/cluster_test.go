@@ -47,7 +47,7 @@ func TestTopicFactsTellOneLifeFromTheNext(t *testing.T) {
 		if _, err := c.NameOf(deadline(t), [16]byte{0xde, 0xad, 1}); !errors.Is(err, ErrTopicGone) {
 			t.Errorf("name of an unknown id: %v", err)
 		}
-		if _, err := c.Topics(deadline(t), "no-such-topic"); err == nil || !strings.Contains(err.Error(), "there is no topic no-such-topic") {
+		if _, err := c.Topics(deadline(t), "no-such-topic"); err == nil || !strings.HasPrefix(err.Error(), "describe topic no-such-topic: there is no topic no-such-topic, or ") {
 			t.Errorf("a missing topic: %v", err)
 		}
 		if a, b := EpochTopicID(1, name), EpochTopicID(2, name); a == b || a != EpochTopicID(1, name) {
@@ -173,9 +173,13 @@ func TestFailedQuestionIsNotADeadGroup(t *testing.T) {
 func TestMetadataLimitIsAssumedAloudWhereItCannotBeRead(t *testing.T) {
 	t.Parallel()
 	k := testenv.KFake(t)
-	limit, assumed := NewCluster(client(t, k.Addr)).MetadataLimit(deadline(t))
+	if limit, assumed := NewCluster(client(t, k.Addr)).MetadataLimit(deadline(t)); limit != DefaultMetadataLimit || assumed != nil {
+		t.Errorf("a server that tells it: %d, %v", limit, assumed)
+	}
+	silent := testenv.KFake(t, kfake.BrokerConfigs(map[string]string{"offset.metadata.max.bytes": ""}))
+	limit, assumed := NewCluster(client(t, silent.Addr)).MetadataLimit(deadline(t))
 	if limit != DefaultMetadataLimit || assumed == nil {
-		t.Errorf("the fake server doesn't tell: %d, %v", limit, assumed)
+		t.Errorf("a server that doesn't: %d, %v", limit, assumed)
 	}
 	k.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.ClusterAuthorizationFailed, Count: -1})
 	limit, assumed = NewCluster(client(t, k.Addr)).MetadataLimit(deadline(t))

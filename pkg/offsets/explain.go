@@ -31,11 +31,14 @@ type ExplainedError struct {
 }
 
 func (e *ExplainedError) Error() string {
-	text := e.Err.Error()
+	text := strings.TrimSuffix(e.Err.Error(), ".") + ": " + e.Cure
+	if errors.Is(e.Err, kerr.UnknownTopicOrPartition) {
+		text = e.Cure // says the same in words
+	}
 	if e.Doing != "" {
 		text = e.Doing + ": " + text
 	}
-	return text + ": " + e.Cure
+	return text
 }
 func (e *ExplainedError) Unwrap() error { return e.Err }
 
