@@ -108,6 +108,7 @@ type Route struct {
 	EventTime     string            `yaml:"event_time"`
 	Ignore        []string          `yaml:"ignore"`
 	UnknownFields string            `yaml:"unknown_fields"`
+	MissingFields string            `yaml:"missing_fields"`
 	OnConflict    string            `yaml:"on_conflict"`
 	DeadLetter    string            `yaml:"dead_letter"`
 	Columns       map[string]Column `yaml:"columns"`
@@ -165,7 +166,7 @@ func Default() *Config {
 
 // DefaultRoute is a route before its part of the file is read.
 func DefaultRoute() Route {
-	return Route{Format: "json", UnknownFields: "reject", OnConflict: "dead_letter"}
+	return Route{Format: "json", UnknownFields: "reject", MissingFields: "reject", OnConflict: "dead_letter"}
 }
 
 // File is the path that the configuration was read from.

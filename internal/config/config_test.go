@@ -75,6 +75,7 @@ routes:
     event_time: settle_ms
     ignore: [create_time]
     unknown_fields: ignore
+    missing_fields: zero
     on_conflict: stop
     dead_letter: settle.dlq
     columns: {create_time: {from: $timestamp}, amount: {from: payload.amount}}
@@ -101,7 +102,7 @@ log: {level: debug, format: text}
 		},
 		Routes: []Route{{
 			TopicPattern: `^settle\..*$`, Table: "db2.events", Format: "json", Key: []string{"settle_ms", "id", "rev"}, EventTime: "settle_ms",
-			Ignore: []string{"create_time"}, UnknownFields: "ignore", OnConflict: "stop", DeadLetter: "settle.dlq",
+			Ignore: []string{"create_time"}, UnknownFields: "ignore", MissingFields: "zero", OnConflict: "stop", DeadLetter: "settle.dlq",
 			Columns: map[string]Column{"create_time": {From: "$timestamp"}, "amount": {From: "payload.amount"}},
 		}},
 		Batch:  Batch{MaxRows: 50_000, MaxBytes: 3 << 19, MaxAge: 250 * time.Millisecond, MaxInsertsPerSecond: 5},

@@ -80,6 +80,7 @@ var Knobs = []Knob{
 	{"routes[].event_time", "", "a column of key", "The key's own time. With it, keys older than the horizon are looked up in ClickHouse and never written twice; without it the horizon is the limit."},
 	{"routes[].ignore", "", "columns outside key", "Fields that may differ between two records of the same row (a time of sending). All others must be equal, or it is a conflict."},
 	{"routes[].unknown_fields", "reject", "reject | ignore", "A field without a column: reject keeps the record for you in the dead letters; ignore drops the field's value."},
+	{"routes[].missing_fields", "reject", "reject | zero", "A record without the field of a column that is neither Nullable nor has a DEFAULT: reject keeps it in the dead letters; zero writes the type's own zero, also for an amount that was forgotten. A DEFAULT in the table says it better."},
 	{"routes[].on_conflict", "dead_letter", "dead_letter | stop", "Same key, other content: dead_letter keeps the first and goes on; stop halts the partition until somebody decides."},
 	{"routes[].dead_letter", "", "topic", "Where records go that can't be written, with the reason. Created when missing and allowed. Without one such a record stops its partition."},
 	{"routes[].columns.*.from", "", "field, field.inner, $topic, $partition, $offset, $timestamp, $key or $header.NAME", "Where a column's value comes from, when that isn't the field of its name."},

@@ -118,23 +118,6 @@ func (t *TLS) validate(p *problems, field string) {
 	}
 }
 
-// pinned are the settings that keep rows from doubling or getting lost, or an insert from being one block. Why, each in a few words.
-var pinned = map[string]string{
-	"async_insert":                                       "an insert must be acknowledged when its rows are written",
-	"wait_for_async_insert":                              "an insert must be acknowledged when its rows are written",
-	"async_insert_deduplicate":                           "async inserts are never used",
-	"insert_deduplicate":                                 "a repeated insert must be recognised",
-	"deduplicate_insert":                                 "a repeated insert must be recognised",
-	"deduplicate_insert_select":                          "a repeated insert must be recognised",
-	"insert_deduplication_token":                         "every batch has a token of its own",
-	"deduplicate_blocks_in_dependent_materialized_views": "a repeated insert must be recognised by views too",
-	"materialized_views_ignore_errors":                   "a view that fails must fail the insert",
-	"max_insert_block_size":                              "an insert must stay one block, or its token counts for a part only",
-	"min_insert_block_size_rows":                         "an insert must stay one block, or its token counts for a part only",
-	"min_insert_block_size_bytes":                        "an insert must stay one block, or its token counts for a part only",
-	"max_insert_threads":                                 "an insert must stay one block, or its token counts for a part only",
-}
-
 func (c *ClickHouse) validate(p *problems) {
 	validateAddresses(p, "clickhouse.addresses", c.Addresses, 9000)
 	for i, a := range c.Addresses {
@@ -161,7 +144,7 @@ func (c *ClickHouse) validate(p *problems) {
 	}
 	c.TLS.validate(p, "clickhouse.tls")
 	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
-		if why, ok := pinned[strings.ToLower(strings.TrimSpace(name))]; ok {
+		if why := whyPinned(strings.ToLower(strings.TrimSpace(name))); why != "" {
 			p.at("clickhouse.settings."+name, "is pinned by the sink: %s; remove the line", why)
 		}
 	}

@@ -56,6 +56,7 @@ func (r *Route) validate(p *problems, field string) {
 		p.at(field+".event_time", "%s must be part of the key (%s): two records of one key must have one time%s", r.EventTime, words(r.Key), nearmiss.Hint(r.EventTime, r.Key))
 	}
 	oneOf(p, field+".unknown_fields", r.UnknownFields, "reject", "ignore")
+	oneOf(p, field+".missing_fields", r.MissingFields, "reject", "zero")
 	if oneOf(p, field+".on_conflict", r.OnConflict, "dead_letter", "stop") && r.OnConflict == "dead_letter" && r.DeadLetter == "" {
 		p.at(field+".dead_letter", "is missing: on_conflict is dead_letter; name a topic, or set on_conflict: stop")
 	}

@@ -33,7 +33,7 @@ const factsMaxAge = 5 * time.Minute
 // factsOf are those of the server that the address leads to now.
 func (s *Server) factsOf(ctx context.Context, r *replicaState) (f *facts, err error) {
 	err = s.session(ctx, r, true, func(do doer) error {
-		_, err := do(ctx, &request{body: "SELECT 1", result: discard{}, settingsFor: func(known *facts) []proto.Setting { f = known; return nil }})
+		_, err := do(ctx, &request{body: "SELECT 1", result: discard{}, settingsFor: func(known *facts) []proto.Setting { f = known; return pinnedForReads }})
 		return err
 	})
 	return f, err

@@ -50,6 +50,45 @@ func TestAHostileProfileDoublesAndLosesNothing(t *testing.T) {
 	}
 }
 
+// An insert is only written when its views have their share. A profile can have the server pass over a view whose target is gone, filter what a view reads, or
+// leave out the groups beyond a limit.
+func TestAViewsShareIsLostByAProfile(t *testing.T) {
+	admin := as(t, "default")
+	for name, c := range map[string]struct {
+		user, view, spoil string
+		want              Outcome
+	}{
+		"dropped target": {"hostile", "SELECT n, 1 AS c FROM %s", "DROP TABLE %s_to SYNC", Unknown},
+		"few groups":     {"narrow", "SELECT n, count() AS c FROM %s GROUP BY n", "", Unknown},
+		"filter":         {"filtering", "SELECT n, 1 AS c FROM %s", "", Written},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := as(t, c.user)
+			n := tableName()
+			if c.user == "filtering" {
+				n = "filtered_by_profile"
+			}
+			exec(t, admin,
+				"CREATE TABLE "+n+" (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100",
+				"CREATE TABLE "+n+"_to (n UInt64, c UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100",
+				"CREATE MATERIALIZED VIEW "+n+"_v TO "+n+"_to AS "+fmt.Sprintf(c.view, n))
+			table := describe(t, s, n)
+			if c.spoil != "" {
+				exec(t, admin, fmt.Sprintf(c.spoil, n))
+			}
+			r := s.Insert(t.Context(), "", statement(table, "token", numbers(0, 10)))
+			if r.Outcome != c.want {
+				t.Errorf("%v (%v), want %v", r.Outcome, r.Err(), c.want)
+			}
+			if r.Outcome == Written {
+				if got := one(t, admin, "SELECT count() FROM "+n+"_to"); got != "10" {
+					t.Errorf("the view has %s rows of 10", got)
+				}
+			}
+		})
+	}
+}
+
 // Names and types go through two layers of quoting, the structure of input() and the statement.
 func TestAnyNameAndTypeArrivesUnchanged(t *testing.T) {
 	s := server(t)

@@ -88,11 +88,9 @@ func (p *prober) try(ctx context.Context, in proto.Input) (refused *Exception, e
 		}
 	}
 	st, err := p.do(ctx, &request{
-		body: fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
-		settings: []proto.Setting{
-			{Key: "async_insert", Value: "0", Important: true}, {Key: "limit", Value: "0"}, {Key: "offset", Value: "0"},
-		},
-		input: in, probing: true,
+		body:     fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
+		settings: append([]proto.Setting{{Key: "async_insert", Value: "0", Important: true}}, pinnedForSelects...),
+		input:    in, probing: true,
 	})
 	var ex *Exception
 	switch {

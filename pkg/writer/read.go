@@ -69,7 +69,7 @@ func (do doer) readOne(ctx context.Context, columns int, body string) ([]string,
 
 // run is for statements without a result.
 func (do doer) run(ctx context.Context, body string) error {
-	_, err := do(ctx, &request{body: body, result: discard{}})
+	_, err := do(ctx, &request{body: body, settings: pinnedForReads, result: discard{}})
 	return err
 }
 

@@ -36,22 +36,52 @@ var pinnedWhereKnown = []proto.Setting{
 	// It would cut the block in pieces, with a token each that depends on the limits.
 	{Key: "use_strict_insert_block_limits", Value: "0", Important: true},
 	{Key: "additional_result_filter", Value: "", Important: true},
+	{Key: "additional_table_filters", Value: "{}", Important: true},
+	// Such a view would be passed over, the insert called written, and the view's share lost.
+	{Key: "ignore_materialized_views_with_dropped_target_table", Value: "0", Important: true},
+	// A view's own SELECT runs inside of the insert. A limit of the profile that it passes must fail it; with "break" or "any" it would leave rows or groups out.
+	{Key: "group_by_overflow_mode", Value: "throw", Important: true},
+	{Key: "join_overflow_mode", Value: "throw", Important: true},
+	{Key: "set_overflow_mode", Value: "throw", Important: true},
+	{Key: "distinct_overflow_mode", Value: "throw", Important: true},
+	{Key: "sort_overflow_mode", Value: "throw", Important: true},
+	{Key: "transfer_overflow_mode", Value: "throw", Important: true},
+	{Key: "result_overflow_mode", Value: "throw", Important: true},
+	{Key: "read_overflow_mode_leaf", Value: "throw", Important: true},
+	{Key: "timeout_overflow_mode_leaf", Value: "throw", Important: true},
+	{Key: "partial_result_on_first_cancel", Value: "0", Important: true},
+	{Key: "implicit_transaction", Value: "0", Important: true},
+	{Key: "use_query_cache", Value: "0", Important: true}, // refused beside other settings of a profile
 	{Key: "log_queries_probability", Value: "1", Important: true},
 	{Key: "log_queries_min_query_duration_ms", Value: "0", Important: true},
 }
 
-// pinnedForReads keep an answer from being cut, filtered or sent in a form that isn't read here.
+// pinnedForReads keep an answer from being cut, filtered, old or sent in a form that isn't read here: what an answer leaves out counts as absent, and is written
+// again. A server that doesn't know one ignores it.
 var pinnedForReads = []proto.Setting{
 	{Key: "limit", Value: "0"},
 	{Key: "offset", Value: "0"},
 	{Key: "read_overflow_mode", Value: "throw"},
 	{Key: "result_overflow_mode", Value: "throw"},
 	{Key: "timeout_overflow_mode", Value: "throw"},
+	{Key: "read_overflow_mode_leaf", Value: "throw"},
+	{Key: "timeout_overflow_mode_leaf", Value: "throw"},
+	{Key: "transfer_overflow_mode", Value: "throw"},
+	{Key: "sort_overflow_mode", Value: "throw"},
+	{Key: "join_overflow_mode", Value: "throw"},
 	{Key: "set_overflow_mode", Value: "throw"},
 	{Key: "distinct_overflow_mode", Value: "throw"},
 	{Key: "group_by_overflow_mode", Value: "throw"},
 	{Key: "additional_result_filter", Value: ""},
 	{Key: "additional_table_filters", Value: "{}"},
+	{Key: "implicit_transaction", Value: "0"},
+	{Key: "discard_query_data", Value: "0"},
+	{Key: "partial_result_on_first_cancel", Value: "0"},
+	{Key: "empty_result_for_aggregation_by_empty_set", Value: "0"},
+	{Key: "skip_unavailable_shards", Value: "0"},   // a replica that can't be asked may run an insert
+	{Key: "use_query_cache", Value: "0"},           // what was absent a minute ago may be there now
+	{Key: "ignore_cold_parts_seconds", Value: "0"}, // the newest parts are the ones in question
+	{Key: "apply_deleted_mask", Value: "1"},        // what was deleted is not there
 	{Key: "extremes", Value: "0"},
 	{Key: "low_cardinality_allow_in_native_format", Value: "0"},
 }
@@ -63,19 +93,18 @@ var pinnedForSelects = append(slices.Clone(pinnedForReads[:len(pinnedForReads)-1
 var notForUsers = []string{"insert_deduplication_token"}
 
 func pinnedSetting(name string) bool {
+	return slices.Contains(Pinned(), name)
+}
+
+// Pinned are the names of the settings that an insert has whatever the user's profile says. They can't be configured.
+func Pinned() []string {
+	var names []string
 	for _, list := range [][]proto.Setting{pinned, pinnedWhereKnown} {
 		for _, p := range list {
-			if p.Key == name {
-				return true
-			}
+			names = append(names, p.Key)
 		}
 	}
-	for _, n := range notForUsers {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return append(names, notForUsers...)
 }
 
 // insertSettings are the user's own, those that the protocol pins over them, and the token.
@@ -102,11 +131,5 @@ func (s *Server) insertSettings(f *facts, st *Statement, body string) []proto.Se
 
 // settingsOfInterest are the names that factsOf asks for.
 func settingsOfInterest() []string {
-	names := []string{"max_partitions_per_insert_block", "max_execution_time", "insert_quorum", "readonly"}
-	for _, list := range [][]proto.Setting{pinned, pinnedWhereKnown} {
-		for _, p := range list {
-			names = append(names, p.Key)
-		}
-	}
-	return append(names, notForUsers...)
+	return append([]string{"max_partitions_per_insert_block", "max_execution_time", "insert_quorum", "readonly"}, Pinned()...)
 }
