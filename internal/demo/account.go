@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
+
+	"github.com/oncesink/oncesink/internal/progress"
 )
 
 // Account is what a run ends with. Rows and totals are from SQL on the engine, offsets from Kafka.
@@ -26,6 +29,8 @@ type Account struct {
 	Crashes []Crash `json:"crashes"`
 	Cuts    int     `json:"cuts"` // acknowledgements
 	Planned Planned `json:"planned"`
+
+	Classes Classes `json:"account"` // see Judge
 
 	Troubles []string `json:"troubles,omitempty"` // of the sink processes
 	Balanced bool     `json:"balanced"`
@@ -67,6 +72,17 @@ type Doors struct {
 	ByHand    []Resend `json:"by_hand"`
 }
 
+// Classes are what became of the records that the group has consumed: each is in one of them.
+type Classes struct {
+	Consumed    int64 `json:"consumed"` // committed past
+	Inserted    int64 `json:"inserted"` // its own row is in the table
+	Producer    int64 `json:"duplicates_of_the_producer"`
+	ByHand      int64 `json:"duplicates_by_hand"`
+	DeadLetters int64 `json:"dead_letters"`
+}
+
+func (c Classes) sum() int64 { return c.Inserted + c.Producer + c.ByHand + c.DeadLetters }
+
 // Crash is one kill -9.
 type Crash struct {
 	At        string `json:"at"`
@@ -81,6 +97,10 @@ type Planned struct {
 
 // Judge finds what is off.
 func (a *Account) Judge() {
+	a.Classes = Classes{Inserted: a.Table.Rows, Producer: a.Doors.Producer, ByHand: a.SentAgain, DeadLetters: a.DeadLetters}
+	for _, p := range a.Partitions {
+		a.Classes.Consumed += p.Committed
+	}
 	a.Faults = append(a.contents(), a.proof()...)
 	a.Balanced = len(a.Faults) == 0
 }
@@ -90,7 +110,7 @@ func (a *Account) contents() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if want := a.Produced + a.SentAgain; a.Records != want {
-		say("Kafka has %s, but %d were sent", count(a.Records, "record"), want)
+		say("Kafka has %s, but %s were sent", count(a.Records, "record"), progress.Thousands(want))
 	}
 	if lost := a.True.Keys - a.Table.Keys; lost > 0 {
 		say("%s lost: not in the table", are(lost, "settlement"))
@@ -101,24 +121,24 @@ func (a *Account) contents() []string {
 		say("%s of the table %s a key that is there already", count(twice, "row"), map[bool]string{true: "has", false: "have"}[twice == 1])
 	}
 	if sound := a.Table.Keys == a.True.Keys && a.Table.Rows == a.Table.Keys; sound && a.Table != a.True {
-		say("the table's sums are wrong: amount %s and qty %d, and not %s and %d", a.Table.Amount, a.Table.Qty, a.True.Amount, a.True.Qty)
+		say("the table's sums are wrong: amount %s and qty %s, and not %s and %s", a.Table.Amount.Text(), progress.Thousands(a.Table.Qty), a.True.Amount.Text(), progress.Thousands(a.True.Qty))
 	}
 	if want := (Totals{a.True.Keys, a.True.Amount, a.True.Qty}); a.Report != want {
-		say("the report shows %s, amount %s and qty %d, and not %d, %s and %d", count(a.Report.Events, "event"), a.Report.Amount, a.Report.Qty,
-			want.Events, want.Amount, want.Qty)
+		say("the report shows %s, amount %s and qty %s, and not %s, %s and %s", count(a.Report.Events, "event"), a.Report.Amount.Text(), progress.Thousands(a.Report.Qty),
+			progress.Thousands(want.Events), want.Amount.Text(), progress.Thousands(want.Qty))
 	}
 	if a.Seen.Twice > 0 {
 		say("for a moment %s too many in the table", are(a.Seen.Twice, "row"))
 	}
 	if up := a.Seen.Ahead; up.Events > 0 || up.Amount > 0 || up.Qty > 0 {
-		say("for a moment the report was ahead of what was there: by %s, amount %s and qty %d", count(up.Events, "event"), up.Amount, up.Qty)
+		say("for a moment the report was ahead of what was there: by %s, amount %s and qty %s", count(up.Events, "event"), up.Amount.Text(), progress.Thousands(up.Qty))
 	}
 	if a.DeadLetters > 0 {
-		say("%s to the dead-letter topic, though every record is sound", map[bool]string{true: "1 record went", false: fmt.Sprintf("%d records went", a.DeadLetters)}[a.DeadLetters == 1])
+		say("%s went to the dead-letter topic, though every record is sound", count(a.DeadLetters, "record"))
 	}
 	for _, p := range a.Partitions {
 		if p.Committed != p.End {
-			say("partition %d is committed up to %d, and its end is %d", p.Partition, p.Committed, p.End)
+			say("partition %d is committed up to %s, and its end is %s", p.Partition, progress.Thousands(p.Committed), progress.Thousands(p.End))
 		}
 	}
 	return out
@@ -176,6 +196,19 @@ func (a Amount) String() string {
 	return text
 }
 
+// Text is String with the digits before the point in groups, for people.
+func (a Amount) Text() string {
+	whole, rest, _ := strings.Cut(a.String(), ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n == 0 { // a minus before a zero would be lost
+		return a.String()
+	}
+	if rest != "" {
+		rest = "." + rest
+	}
+	return progress.Thousands(n) + rest
+}
+
 // MarshalJSON writes the digits: a float would round them.
 func (a Amount) MarshalJSON() ([]byte, error) { return json.Marshal(json.Number(a.String())) }
 
@@ -183,7 +216,10 @@ func count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return strconv.FormatInt(n, 10) + " " + thing + "s"
+	if strings.HasSuffix(thing, "sh") {
+		thing += "e"
+	}
+	return progress.Thousands(n) + " " + thing + "s"
 }
 
 func are(n int64, thing string) string {

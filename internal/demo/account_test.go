@@ -38,7 +38,7 @@ func TestWhatIsOffIsNamedAndNothingElse(t *testing.T) {
 			a.Table, a.Report = Table{89, 89, 1_234_000, 4700}, Totals{89, 1_234_000, 4700}
 		}, []string{
 			"1 settlement is lost: not in the table",
-			"the report shows 89 events, amount 123.4 and qty 4700, and not 90, 123.45 and 4711",
+			"the report shows 89 events, amount 123.4 and qty 4,700, and not 90, 123.45 and 4,711",
 		}},
 		{"a row twice, the report is right", func(a *Account) { a.Table.Rows, a.Table.Amount = 91, 1_234_600 },
 			[]string{"1 row of the table has a key that is there already"}},
@@ -46,15 +46,15 @@ func TestWhatIsOffIsNamedAndNothingElse(t *testing.T) {
 			a.Table, a.Report = Table{93, 90, 1_300_000, 5000}, Totals{93, 1_300_000, 5000}
 		}, []string{
 			"3 rows of the table have a key that is there already",
-			"the report shows 93 events, amount 130 and qty 5000, and not 90, 123.45 and 4711",
+			"the report shows 93 events, amount 130 and qty 5,000, and not 90, 123.45 and 4,711",
 		}},
 		{"as many lost as twice: count() alone would be right", func(a *Account) { a.Table.Keys = 89 }, []string{
 			"1 settlement is lost: not in the table", "1 row of the table has a key that is there already",
 		}},
 		{"only the report missed an insert", func(a *Account) { a.Report.Events = 80 },
-			[]string{"the report shows 80 events, amount 123.45 and qty 4711, and not 90, 123.45 and 4711"}},
+			[]string{"the report shows 80 events, amount 123.45 and qty 4,711, and not 90, 123.45 and 4,711"}},
 		{"a changed value", func(a *Account) { a.Table.Amount++ },
-			[]string{"the table's sums are wrong: amount 123.4501 and qty 4711, and not 123.45 and 4711"}},
+			[]string{"the table's sums are wrong: amount 123.4501 and qty 4,711, and not 123.45 and 4,711"}},
 		{"keys of nobody", func(a *Account) { a.Table.Rows, a.Table.Keys = 92, 92 },
 			[]string{"the table has 2 keys that nobody sent"}},
 		{"twice for a moment", func(a *Account) { a.Seen.Twice = 1 }, []string{"for a moment 1 row is too many in the table"}},
@@ -117,7 +117,7 @@ What is there now
   the true total             90 events, amount 123.45, qty 4,711: as it must be
   seen in the meantime       40 looks: at most 0 rows too many, the report at most 0 events ahead
   committed = end            2 of 2 partitions
-  dead letters               0
+  the account                consumed 110 = inserted 90 + duplicates 20 (of the producer 10, by hand 10) + dead letters 0: as it must be
 
 Balanced: every settlement is in the table and in the report exactly once, after 2 crashes and 3 cuts, in 31.4 s.
 `
@@ -135,9 +135,41 @@ Balanced: every settlement is in the table and in the report exactly once, after
 	}
 }
 
+// The account is what people are asked to believe: a class that is off must show.
+func TestTheAccountByClassShowsWhatIsOff(t *testing.T) {
+	a := sound()
+	a.Table.Rows = 89
+	a.Judge()
+	var b strings.Builder
+	if err := a.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if want := "consumed 110 = inserted 89 + duplicates 20 (of the producer 10, by hand 10) + dead letters 0: WRONG\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("%q is missing in %s", want, b.String())
+	}
+}
+
+// A bar that names a fault which is over misleads whoever watches.
+func TestTheNoteTellsOnlyWhatGoesOnNow(t *testing.T) {
+	r := &run{feed: &feed{gen: load.New(load.Options{Rows: 1})}, crashes: make([]Crash, 1), cuts: 1_000}
+	r.setDoor("kill -9 in mid-insert")
+	if got, want := r.note(), "(0 records produced; 1 crash, 1,000 cuts; now: kill -9 in mid-insert)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	r.setDoor("")
+	if got, want := r.note(), "(0 records produced; 1 crash, 1,000 cuts)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAmountsKeepTheirDigits(t *testing.T) {
 	for a, want := range map[Amount]string{0: "0", 1: "0.0001", 10_000: "1", 12_340: "1.234", -5: "-0.0005", 90_071_992_547_409_931: "9007199254740.9931"} {
 		if got := a.String(); got != want {
+			t.Errorf("%d: %s, want %s", a, got, want)
+		}
+	}
+	for a, want := range map[Amount]string{0: "0", 1: "0.0001", -5: "-0.0005", 123_456_785_000: "12,345,678.5", -10_000_000: "-1,000"} {
+		if got := a.Text(); got != want {
 			t.Errorf("%d: %s, want %s", a, got, want)
 		}
 	}

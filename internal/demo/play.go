@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/oncesink/oncesink/internal/faultproxy"
@@ -47,7 +48,7 @@ func play(rows int) []act {
 		{"acknowledgements are cut, then kill -9 behind a claim", bounds{of(35), 200 * time.Millisecond}, 3, kill{at: pipeline.StepClaimed}},
 		{"kill -9 while an acknowledgement is on its way", bounds{of(80), 500 * time.Millisecond}, 0, kill{held: true}},
 		{"kill -9 in mid-insert", bounds{of(55), 200 * time.Millisecond}, 0, kill{at: pipeline.StepInserting, after: 5 * time.Millisecond}},
-		{"acknowledgements are cut, then kill -9 while one is on its way", bounds{of(100), 300 * time.Millisecond}, 2, kill{held: true}},
+		{"acknowledgements are cut, then kill -9 while an acknowledgement is on its way", bounds{of(100), 300 * time.Millisecond}, 2, kill{held: true}},
 		{"kill -9 before an insert is committed", bounds{of(65), 200 * time.Millisecond}, 0, kill{at: pipeline.StepWritten}},
 		{"acknowledgements are cut", bounds{of(120), 400 * time.Millisecond}, 2, kill{}},
 	}
@@ -59,7 +60,7 @@ const insertMarker = "FROM input('`settle_ms` Int64"
 // perform plays all acts. What a sink process does wrong is no error here: the account shall say what came of it.
 func (r *run) perform(ctx context.Context) error {
 	for n, a := range r.acts {
-		r.setDoor(a.door)
+		r.setDoor(fmt.Sprintf("sink process %d starts", n+1))
 		l, err := r.startLife(a.bounds)
 		if err != nil {
 			return err
@@ -84,10 +85,19 @@ func (r *run) perform(ctx context.Context) error {
 
 // live is one life, up to its kill or until everything is committed.
 func (r *run) live(ctx context.Context, l *life, a act) error {
+	first, then, _ := strings.Cut(a.door, ", then ")
+	r.setDoor(first)
 	if a.kill == (kill{}) {
 		if a.cuts > 0 {
 			rule := r.proxy.Add(faultproxy.ClickHouseInsert(faultproxy.RuleOptions{Fault: faultproxy.CutReply, Marker: insertMarker, Limit: a.cuts}))
 			defer r.countCuts(rule)
+			watching, stop := context.WithCancel(ctx)
+			defer stop()
+			go func() {
+				if rule.Await(watching, func(f faultproxy.Account) bool { return f.Faults >= a.cuts }) == nil {
+					r.setDoor("what is left is written")
+				}
+			}()
 		}
 		return r.awaitCommitted(ctx)
 	}
@@ -95,6 +105,7 @@ func (r *run) live(ctx context.Context, l *life, a act) error {
 		if err := r.cut(ctx, l, a.cuts); err != nil {
 			return err
 		}
+		r.setDoor(then)
 	}
 	return r.killAt(ctx, l, a.kill)
 }

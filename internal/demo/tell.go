@@ -33,6 +33,7 @@ func (r *run) account(ctx context.Context, db *asker, truth load.Truth) (*Accoun
 		return nil, err
 	}
 	r.bar.Set(a.Table.Rows)
+	r.setDoor("") // nothing happens any more
 	r.bar.Note(r.note())
 	if a.Report, err = db.report(ctx); err != nil {
 		return nil, err
@@ -89,11 +90,13 @@ func (a *Account) Write(w io.Writer) error {
 	line("distinct settlements", "%s", n(a.True.Keys))
 	line("rows in the table", "%s, with %s distinct keys: %s", n(a.Table.Rows), n(a.Table.Keys), mark(a.Table == a.True))
 	line("count() - uniqExact(key)", "%s", n(a.Table.Rows-a.Table.Keys))
-	line("the report's total", "%s events, amount %s, qty %s", n(a.Report.Events), a.Report.Amount, n(a.Report.Qty))
-	line("the true total", "%s events, amount %s, qty %s: %s", n(want.Events), want.Amount, n(want.Qty), mark(a.Report == want))
-	line("seen in the meantime", "%d looks: at most %s rows too many, the report at most %s events ahead", a.Seen.Samples, n(a.Seen.Twice), n(a.Seen.Ahead.Events))
-	line("committed = end", "%d of %d partitions", len(a.Partitions)-behind, len(a.Partitions))
-	line("dead letters", "%s", n(a.DeadLetters))
+	line("the report's total", "%s events, amount %s, qty %s", n(a.Report.Events), a.Report.Amount.Text(), n(a.Report.Qty))
+	line("the true total", "%s events, amount %s, qty %s: %s", n(want.Events), want.Amount.Text(), n(want.Qty), mark(a.Report == want))
+	line("seen in the meantime", "%s: at most %s too many, the report at most %s ahead", count(int64(a.Seen.Samples), "look"), count(a.Seen.Twice, "row"), count(a.Seen.Ahead.Events, "event"))
+	line("committed = end", "%d of %s", len(a.Partitions)-behind, count(int64(len(a.Partitions)), "partition"))
+	c := a.Classes
+	line("the account", "consumed %s = inserted %s + duplicates %s (of the producer %s, by hand %s) + dead letters %s: %s", n(c.Consumed), n(c.Inserted),
+		n(c.Producer+c.ByHand), n(c.Producer), n(c.ByHand), n(c.DeadLetters), mark(c.Consumed == c.sum()))
 	fmt.Fprintf(&b, "\n%s\n", a.Verdict())
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -102,7 +105,7 @@ func (a *Account) Write(w io.Writer) error {
 // Verdict is the account in one sentence, or in one for each fault.
 func (a *Account) Verdict() string {
 	if a.Balanced {
-		return fmt.Sprintf("Balanced: every settlement is in the table and in the report exactly once, after %d crashes and %d cuts, in %.1f s.", len(a.Crashes), a.Cuts, a.Seconds)
+		return fmt.Sprintf("Balanced: every settlement is in the table and in the report exactly once, after %s and %s, in %.1f s.", count(int64(len(a.Crashes)), "crash"), count(int64(a.Cuts), "cut"), a.Seconds)
 	}
 	return "NOT balanced: " + strings.Join(a.Faults, "; ") + "."
 }

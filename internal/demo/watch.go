@@ -78,7 +78,11 @@ func (r *run) note() string {
 	_, made := r.feed.made()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprintf("(%d records produced; %d crashes, %d cuts; now: %s)", made, len(r.crashes), r.cuts, r.door)
+	now := ""
+	if r.door != "" {
+		now = "; now: " + r.door
+	}
+	return fmt.Sprintf("(%s produced; %s, %s%s)", count(int64(made), "record"), count(int64(len(r.crashes)), "crash"), count(int64(r.cuts), "cut"), now)
 }
 
 // Resend is a slice that was sent again by hand.
