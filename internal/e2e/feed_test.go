@@ -21,7 +21,9 @@ type feed struct {
 	gen  *load.Generator
 	upTo int // how many records may be made by now
 	rows int
-	done chan struct{}
+	// place, if set, moves a record to another partition; under the lock.
+	place func(partition int32) int32
+	done  chan struct{}
 	err  error
 }
 
@@ -71,9 +73,15 @@ func (f *feed) next(topic string) *kgo.Record {
 	for f.gen.Made() >= f.upTo && f.upTo < f.rows {
 		f.more.Wait()
 	}
+	if f.gen.Made() >= f.rows {
+		return nil // the load was cut short
+	}
 	value, partition, ok := f.gen.Next()
 	if !ok {
 		return nil
+	}
+	if f.place != nil {
+		partition = f.place(partition)
 	}
 	return &kgo.Record{Topic: topic, Partition: partition, Value: append([]byte(nil), value...)}
 }
@@ -83,6 +91,15 @@ func (f *feed) allow(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.upTo = max(f.upTo, min(n, f.rows))
+	f.more.Broadcast()
+}
+
+// end cuts the load short: nothing more is made.
+func (f *feed) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = f.gen.Made()
+	f.upTo = f.rows
 	f.more.Broadcast()
 }
 

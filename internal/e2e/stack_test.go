@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +17,8 @@ import (
 type stack struct {
 	kafka, redis, engine, engineHTTP string
 	database                         string
+	// dial, if set, is how the test itself reaches Kafka when the broker names a fault proxy as its address.
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // sharedStack is servers that all tests of this binary share; topics, groups and the database are the test's own.

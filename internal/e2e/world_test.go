@@ -56,7 +56,11 @@ ENGINE = SummingMergeTree ORDER BY tenant SETTINGS non_replicated_deduplication_
 		s.sql(t, `CREATE MATERIALIZED VIEW %[1]s_slow_mv TO %[1]s_slow AS
 SELECT tenant, sum(amount) AS amount, sum(qty) AS qty, count() AS events FROM %[1]s WHERE sleep(%[2]g) = 0 GROUP BY tenant`, name, d.slow.Seconds())
 	}
-	cl, err := kgo.NewClient(load.ProducerOptions(s.kafka)...)
+	options := load.ProducerOptions(s.kafka)
+	if s.dial != nil {
+		options = append(options, kgo.Dialer(s.dial))
+	}
+	cl, err := kgo.NewClient(options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +76,11 @@ SELECT tenant, sum(amount) AS amount, sum(qty) AS qty, count() AS events FROM %[
 type settings struct {
 	rows          int           // max_rows; 0: 2,000
 	age           time.Duration // max_age; 0: 200 ms
+	kafka         string        // "": the broker itself
 	clickhouse    string        // "": the engine itself
+	redis         string        // the settings of redis; "": the address of the server itself
+	session       time.Duration // session_timeout; 0: 6 s
+	listen        string        // of HTTP; "": none
 	insertTimeout time.Duration // 0: 10 s
 	memory        string        // memory.limit; "": 512MiB
 	bytes         string        // batch.max_bytes; "": 16MiB
@@ -88,8 +96,17 @@ func (w *world) config(c settings) string {
 	if c.age == 0 {
 		c.age = 200 * time.Millisecond
 	}
+	if c.kafka == "" {
+		c.kafka = w.s.kafka
+	}
 	if c.clickhouse == "" {
 		c.clickhouse = w.s.engine
+	}
+	if c.redis == "" {
+		c.redis = fmt.Sprintf("addresses: [%q]", w.s.redis)
+	}
+	if c.session == 0 {
+		c.session = 6 * time.Second
 	}
 	if c.insertTimeout == 0 {
 		c.insertTimeout = 10 * time.Second
@@ -108,9 +125,9 @@ func (w *world) config(c settings) string {
 	default:
 		instance = "instance_id: " + c.member + ", "
 	}
-	text := fmt.Sprintf(`kafka: {brokers: [%q], group: %s, %ssession_timeout: 6s}
+	text := fmt.Sprintf(`kafka: {brokers: [%q], group: %s, %ssession_timeout: %s}
 clickhouse: {addresses: [%q], database: %s, insert_deadline: 1s, insert_timeout: %s}
-redis: {addresses: [%q]}
+redis: {%s}
 routes:
   - topics: [%s]
     table: %s
@@ -120,9 +137,9 @@ routes:
     dead_letter: %s
 batch: {max_rows: %d, max_bytes: %s, max_age: %s, max_inserts_per_second: 100}
 memory: {limit: %s}
-http: {listen: ""}
+http: {listen: %q}
 log: {format: text}
-`, w.s.kafka, w.group, instance, c.clickhouse, w.s.database, c.insertTimeout, w.s.redis, w.topic, w.table, w.letters, c.rows, c.bytes, c.age, c.memory)
+`, c.kafka, w.group, instance, c.session, c.clickhouse, w.s.database, c.insertTimeout, c.redis, w.topic, w.table, w.letters, c.rows, c.bytes, c.age, c.memory, c.listen)
 	path := filepath.Join(w.dir, fmt.Sprintf("sink-%d.yaml", w.lives))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
