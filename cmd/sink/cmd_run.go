@@ -19,6 +19,8 @@ var runCommand = &command{
 	name: "run", summary: "consumes until stopped; with --drain until what is there now is settled",
 	about: `Reads the routes' topics and writes their rows, each key once. A server that is away is waited for; a target that can't keep the promise is
 refused before anything is read (see sink check). SIGTERM finishes what is under way, commits and leaves the group.
+A drain ends with the account: each consumed record is in one class. "inserted" means that the record's own row is in the table, whichever process or
+attempt wrote it; "duplicate" that the row of its key came from another record.
 With ONCESINK_CPUPROFILE=FILE in the environment, the run's CPU profile goes there (read it with go tool pprof).`,
 	examples: []string{
 		"sink run -c sink.yaml",

@@ -153,11 +153,11 @@ func TestTheAccountByClassShowsWhatIsOff(t *testing.T) {
 func TestTheNoteTellsOnlyWhatGoesOnNow(t *testing.T) {
 	r := &run{feed: &feed{gen: load.New(load.Options{Rows: 1})}, crashes: make([]Crash, 1), cuts: 1_000}
 	r.setDoor("kill -9 in mid-insert")
-	if got, want := r.note(), "(0 records produced; 1 crash, 1,000 cuts; now: kill -9 in mid-insert)"; got != want {
+	if got, want := r.note(), "(1 crash, 1,000 cuts; now: kill -9 in mid-insert; 0 records produced)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	r.setDoor("")
-	if got, want := r.note(), "(0 records produced; 1 crash, 1,000 cuts)"; got != want {
+	if got, want := r.note(), "(1 crash, 1,000 cuts; 0 records produced)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -82,7 +82,8 @@ func (r *run) note() string {
 	if r.door != "" {
 		now = "; now: " + r.door
 	}
-	return fmt.Sprintf("(%s produced; %s, %s%s)", count(int64(made), "record"), count(int64(len(r.crashes)), "crash"), count(int64(r.cuts), "cut"), now)
+	// What is told last is cut off first on a narrow terminal.
+	return fmt.Sprintf("(%s, %s%s; %s produced)", count(int64(len(r.crashes)), "crash"), count(int64(r.cuts), "cut"), now, count(int64(made), "record"))
 }
 
 // Resend is a slice that was sent again by hand.
