@@ -145,7 +145,7 @@ func (c *checker) route(ctx context.Context, server *writer.Server, r *config.Ro
 	if _, err := wiring.Decoder(r, t); err != nil {
 		c.add(wiring.SeverityError, "columns", about, err.Error(), "")
 	}
-	found, err := wiring.TargetFindings(ctx, server, t, r)
+	found, err := wiring.TargetFindings(ctx, c.cfg, server, t, r)
 	switch {
 	case err == nil:
 	case wiring.Unasked(err):

@@ -56,7 +56,7 @@ func (e *Unfit) Error() string {
 // with an error among its findings.
 func (s *session) fit(ctx context.Context, r *config.Route) error {
 	t := s.targets[r]
-	findings, err := TargetFindings(ctx, s.server, t.Table, r)
+	findings, err := TargetFindings(ctx, s.cfg, s.server, t.Table, r)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func StoreFindings(ctx context.Context, sc dedup.Config) []Finding {
 
 // TargetFindings checks a table against a route, and the server's behaviour by
 // a canary.
-func TargetFindings(ctx context.Context, server *writer.Server, t *writer.Table, r *config.Route) ([]Finding, error) {
-	list, err := server.Check(ctx, t, r.Key, r.EventTime)
+func TargetFindings(ctx context.Context, cfg *config.Config, server *writer.Server, t *writer.Table, r *config.Route) ([]Finding, error) {
+	list, err := server.Check(ctx, t, writer.Use{Key: r.Key, EventTime: r.EventTime, Horizon: cfg.Redis.Horizon})
 	if err != nil {
 		return nil, err
 	}

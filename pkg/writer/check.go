@@ -23,19 +23,36 @@ type Finding struct {
 	Cure           string // a statement, or what to do
 }
 
+// Use is what a route makes of a table.
+type Use struct {
+	Key       []string
+	EventTime string        // a column of the key; "": none
+	Horizon   time.Duration // how long a key is remembered without asking the table
+}
+
 // Check judges a table against what exactly-once needs. The error is that of a server that can't be asked.
-func (s *Server) Check(ctx context.Context, t *Table, key []string, eventTime string) ([]Finding, error) {
-	c := &checker{s: s, t: t}
+func (s *Server) Check(ctx context.Context, t *Table, use Use) ([]Finding, error) {
+	c := &checker{s: s, t: t, use: use}
 	c.engine()
-	c.columns(key, eventTime)
+	c.columns(use.Key, use.EventTime)
 	c.window()
 	c.views()
 	c.policies()
 	if len(c.findings) > 0 && c.findings[0].Code == "engine" {
 		return c.findings, nil // nothing else about it matters
 	}
+	before := len(c.findings)
 	err := s.onAny(ctx, func(r *replicaState) error {
-		if err := c.sortingKey(ctx, r, key); err != nil {
+		c.findings = c.findings[:before] // a replica that broke off says nothing twice
+		d, err := s.tableRow(ctx, r, whereTable(t.Database, t.Name))
+		if err != nil || d == nil {
+			return err // it was dropped a moment ago: who describes it next, hears so
+		}
+		c.merging(d.engineFull)
+		if err := c.ttl(ctx, r, d); err != nil {
+			return err
+		}
+		if err := c.sortingKey(ctx, r, use.Key); err != nil {
 			return err
 		}
 		if err := c.grants(ctx, r); err != nil {
@@ -53,6 +70,7 @@ func (s *Server) Check(ctx context.Context, t *Table, key []string, eventTime st
 type checker struct {
 	s        *Server
 	t        *Table
+	use      Use
 	findings []Finding
 }
 
@@ -227,42 +245,4 @@ func (c *checker) sortingKey(ctx context.Context, r *replicaState, key []string)
 	c.add(SeverityError, "order_by", fmt.Sprintf("ALTER TABLE %s ADD INDEX oncesink_key %s TYPE bloom_filter; ALTER TABLE %[1]s MATERIALIZE INDEX oncesink_key; or recreate the table with ORDER BY (%s)", c.t.quoted(), quoteName(key[0]), names),
 		"ORDER BY of %s is (%s), which doesn't begin with the key (%s): every read-back would read the whole table", c.t, c.t.SortingKey, strings.Join(key, ", "))
 	return nil
-}
-
-// splitExpressions cuts a list of expressions at its outer commas.
-func splitExpressions(list string) []string {
-	var out []string
-	depth, start, quote := 0, 0, byte(0)
-	for i := 0; i < len(list); i++ {
-		c := list[i]
-		switch {
-		case quote != 0:
-			switch c {
-			case '\\':
-				i++
-			case quote:
-				quote = 0
-			}
-		case c == '\'' || c == '`':
-			quote = c
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case c == ',' && depth == 0:
-			out = append(out, strings.TrimSpace(list[start:i]))
-			start = i + 1
-		}
-	}
-	if rest := strings.TrimSpace(list[start:]); rest != "" {
-		out = append(out, rest)
-	}
-	return out
-}
-
-func unquoteName(expr string) string {
-	if len(expr) > 1 && expr[0] == '`' {
-		return strings.NewReplacer(`\\`, `\`, "\\`", "`").Replace(expr[1 : len(expr)-1])
-	}
-	return expr
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -23,7 +24,7 @@ func codesOf(findings []Finding, severity string) []string {
 
 func check(t *testing.T, s *Server, table *Table, key []string, eventTime string) []Finding {
 	t.Helper()
-	findings, err := s.Check(t.Context(), table, key, eventTime)
+	findings, err := s.Check(t.Context(), table, Use{Key: key, EventTime: eventTime, Horizon: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +108,7 @@ func TestCheckRefusesTablesThatCanNotBeExact(t *testing.T) {
 func TestCheckAndCanaryFindWhatAUserMayNotDo(t *testing.T) {
 	admin := as(t, "default")
 	exec(t, admin, "CREATE TABLE IF NOT EXISTS policed (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 10000")
+	exec(t, admin, "SYSTEM FLUSH LOGS") // makes them, where no test has needed them yet
 	for user, c := range map[string]struct {
 		errors, warnings []string
 		canary           []string
