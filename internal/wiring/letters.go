@@ -78,7 +78,7 @@ func (l *letters) Send(ctx context.Context, out []pipeline.OutLetter) error {
 func LetterReasons() []string {
 	return []string{
 		decode.ClassTombstone, decode.ClassSyntax, decode.ClassNotObject, decode.ClassTrailing, decode.ClassTooDeep, decode.ClassDuplicate, decode.ClassUTF8,
-		decode.ClassUnknown, decode.ClassMissingKey, decode.ClassWrongType, decode.ClassNull, decode.ClassOutOfRange, decode.ClassInexact, decode.ClassBadValue,
+		decode.ClassUnknown, decode.ClassMissingKey, decode.ClassMissing, decode.ClassWrongType, decode.ClassNull, decode.ClassOutOfRange, decode.ClassInexact, decode.ClassBadValue,
 		decode.ClassAmbiguous, decode.ClassFuture, decode.ClassDepends, decode.ClassDefaultUnset, decode.ClassTooLarge, "conflict", "server_rejected",
 	}
 }
