@@ -2,6 +2,7 @@ package writer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,26 +91,29 @@ func TestReadBackIsNotCutByAProfile(t *testing.T) {
 
 // A key that was absent a moment ago may be there now, and one that was deleted is not: an answer out of a cache, or with rows that are gone, doubles or loses it.
 func TestReadBackTellsWhatIsThereNow(t *testing.T) {
-	admin, s := as(t, "default"), as(t, "hostile")
-	n := tableName()
-	exec(t, admin, "CREATE TABLE "+n+" (n UInt64) ENGINE = MergeTree ORDER BY n")
-	table := describe(t, s, n)
-	for _, step := range []struct {
-		statement string
-		want      []bool
-	}{
-		{"INSERT INTO " + n + " SELECT 1", []bool{false, true, false}}, {"INSERT INTO " + n + " SELECT 2", []bool{false, true, true}}, {"DELETE FROM " + n + " WHERE n = 1", []bool{false, false, true}},
-	} {
-		exec(t, admin, step.statement)
-		present := make([]bool, 3)
-		if err := s.ReadBack(t.Context(), table, []string{"n"}, numbers(0, 3), present); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(step.want, present); diff != "" {
-			t.Errorf("after %s: %s", step.statement, diff)
-		}
-		if empty, err := s.Empty(t.Context(), table); err != nil || empty {
-			t.Errorf("after %s: empty %v, %v", step.statement, empty, err)
+	admin := as(t, "default")
+	for _, user := range []string{"hostile", "caching"} {
+		s, n := as(t, user), tableName()
+		exec(t, admin, "CREATE TABLE "+n+" (n UInt64) ENGINE = MergeTree ORDER BY n")
+		table := describe(t, s, n)
+		for _, step := range []struct {
+			statement string
+			want      []bool
+		}{
+			{"INSERT INTO " + n + " SELECT 1", []bool{false, true, false}}, {"INSERT INTO " + n + " SELECT 2", []bool{false, true, true}}, {"DELETE FROM " + n + " WHERE n = 1", []bool{false, false, true}},
+			{"TRUNCATE TABLE " + n, make([]bool, 3)},
+		} {
+			exec(t, admin, step.statement)
+			present := make([]bool, 3)
+			if err := s.ReadBack(t.Context(), table, []string{"n"}, numbers(0, 3), present); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(step.want, present); diff != "" {
+				t.Errorf("%s, after %s: %s", user, step.statement, diff)
+			}
+			if empty, err := s.Empty(t.Context(), table); err != nil || empty == slices.Contains(step.want, true) {
+				t.Errorf("%s, after %s: empty %v, %v", user, step.statement, empty, err)
+			}
 		}
 	}
 }
