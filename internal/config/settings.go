@@ -30,6 +30,7 @@ var pinned = map[string]string{
 	"additional_table_filters":                                          whyNoCut,
 	"partial_result_on_first_cancel":                                    whyNoCut,
 	"discard_query_data":                                                "the sink reads the server's answers",
+	"use_query_cache":                                                   "an answer must tell what is there now",
 	"log_queries":                                                       whyLog,
 	"log_queries_min_type":                                              whyLog,
 	"log_queries_probability":                                           whyLog,
