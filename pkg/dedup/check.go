@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -58,6 +59,8 @@ func asFinding(code string, err error) Finding {
 		f.Reason, f.Cure = e.Problem, e.Cure
 	case *Waiting:
 		f.Reason, f.Cure = e.Reason, e.Cure
+	case *RouteChanged:
+		f.Reason = e.Problem()
 	}
 	return f
 }
@@ -66,13 +69,7 @@ func asFinding(code string, err error) Finding {
 func inspect(ctx context.Context, client redis.UniversalClient, cfg Config) (facts, []Finding) {
 	all := facts{most: defaultEntries}
 	if err := client.Ping(ctx).Err(); err != nil {
-		f := asFinding("redis_reach", err)
-		if f.Cure == "" {
-			f.Reason = fmt.Sprintf("Redis at %s can't be reached: %v", strings.Join(cfg.Addresses, ", "), err)
-			f.Cure = "start it, or correct redis.addresses, redis.mode and redis.tls"
-			f.Unreached = true
-		}
-		return all, []Finding{f}
+		return all, []Finding{reachFinding(ctx, cfg, err)}
 	}
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -107,6 +104,25 @@ func inspect(ctx context.Context, client redis.UniversalClient, cfg Config) (fac
 		findings = append(findings, Finding{Severity: SeverityError, Code: "redis_cluster", Reason: "the cluster is not in state ok", Cure: "redis-cli --cluster check; every slot needs a master"})
 	}
 	return all, findings
+}
+
+// reachFinding explains why the first call got no good answer.
+func reachFinding(ctx context.Context, cfg Config, err error) Finding {
+	err = otherProtocol(ctx, cfg, err)
+	f := asFinding("redis_reach", err)
+	var waits *Waiting
+	switch {
+	case errors.As(explain(err), &waits):
+		f.Unreached = true
+		if f.Cure == "" {
+			f.Cure = "wait; it goes on by itself"
+		}
+	case f.Cure == "":
+		f.Reason = fmt.Sprintf("Redis at %s can't be reached: %v", strings.Join(cfg.Addresses, ", "), err)
+		f.Cure = "start it, or correct redis.addresses, redis.mode and redis.tls"
+		f.Unreached = true
+	}
+	return f
 }
 
 func inspectServer(ctx context.Context, c *redis.Client, cfg Config) (facts, []Finding) {

@@ -44,11 +44,22 @@ func (e *Swapped) Error() string {
 // RouteChanged refuses a domain whose keys were built otherwise.
 type RouteChanged struct {
 	Table, Marker, Ours string // definitions are hashed in the marker
+	Keys                string // matches the domain's keys in SCAN
 }
 
-func (e *RouteChanged) Error() string {
-	return fmt.Sprintf("the dedup store remembers keys of table %s under another definition (%s, this sink's is %s): key columns, event_time or format differ; give the routes into one table the same key, or delete the domain's keys in Redis when the old ones must not count any more",
-		e.Table, e.Marker, e.Ours)
+func (e *RouteChanged) Error() string { return e.Problem() + "; " + e.Cure("") }
+
+// Problem is what stands against the route.
+func (e *RouteChanged) Problem() string {
+	return fmt.Sprintf("the dedup store remembers keys of table %s under another definition (%s, this sink's is %s): key columns, event_time or format differ", e.Table, e.Marker, e.Ours)
+}
+
+// Cure is what an operator can do. forget is the command that deletes the keys, "": the pattern has to do.
+func (e *RouteChanged) Cure(forget string) string {
+	if forget == "" {
+		forget = "stop every sink that writes this table and delete the keys in Redis that match " + e.Keys
+	}
+	return "give routes.key and routes.event_time back what they were, in every route into the table; or name another table; or, when keys of the old definition must not count any more: " + forget
 }
 
 // Unfit is a store that can't keep the promise, or a call that it can't serve,
@@ -125,6 +136,8 @@ func explain(err error) error {
 		return &Waiting{"a slot of the domain is migrating between cluster nodes", "it goes on when the migration has ended", err}
 	case has("cluster support disabled"):
 		return &Unfit{"redis.mode is cluster, but the server is not in a cluster", "set redis.mode: standalone", err}
+	case has("DB index is out of range"):
+		return &Unfit{"Redis has no database of the number that redis.db names (" + text + ")", "correct redis.db; CONFIG GET databases tells how many the server has, counted from 0", err}
 	case starts("MOVED"), starts("CROSSSLOT"):
 		return &Unfit{"the server is a cluster node (" + text + ")", "set redis.mode: cluster", err}
 	}

@@ -216,7 +216,7 @@ func (s *Store) settle(ctx context.Context, c *call) (again bool, err error) {
 		s.note(c)
 		return s.drive(ctx, c)
 	case stVersion:
-		return false, &Unfit{Problem: "the domain was written in format " + c.said + ", which this build does not know", Cure: "run the newer build"}
+		return false, unknownFormat(c.said)
 	default:
 		return false, s.shapeError(c)
 	}
@@ -229,9 +229,9 @@ func (s *Store) shapeError(c *call) error {
 	}
 	switch {
 	case part[0] != c.head.name:
-		return &Unfit{Problem: fmt.Sprintf("the tables %s and %s have the same domain id", part[0], c.head.name), Cure: "give one of them another Redis database or server"}
+		return sameID(part[0], c.head.name)
 	case part[1] != c.head.route:
-		return &RouteChanged{Table: c.head.name, Marker: part[1], Ours: c.head.route}
+		return &RouteChanged{Table: c.head.name, Marker: part[1], Ours: c.head.route, Keys: keyPattern(c.head.name)}
 	default:
 		return &Unfit{Problem: fmt.Sprintf("the domain has %s hash-tag groups, this sink works with %d", part[2], c.head.groups), Cure: "restart the sink: it reads the number at start; it must not differ between markers"}
 	}
