@@ -24,7 +24,7 @@ type feed struct {
 	// place, if set, moves a record to another partition; under the lock.
 	place func(partition int32) int32
 	done  chan struct{}
-	err  error
+	err   error
 }
 
 // produce starts a load with 5 % duplicates, a third of them in other partitions. Nothing is sent before allow.
