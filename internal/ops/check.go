@@ -154,6 +154,7 @@ func (c *checker) route(ctx context.Context, server *writer.Server, r *config.Ro
 		c.add(wiring.SeverityError, "clickhouse_check", about, err.Error(), "")
 	}
 	c.found = append(c.found, found...)
+	c.found = append(c.found, wiring.DomainFindings(ctx, c.cfg, r, t)...)
 	return true
 }
 

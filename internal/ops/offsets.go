@@ -36,8 +36,8 @@ type Offsets struct {
 	Partitions []PartitionOffsets `json:"partitions"`
 }
 
-// kafka opens a client for a short command.
-func kafka(cfg *config.Config) (*kgo.Client, *offsets.Cluster, error) {
+// kafka opens a client for a short command, and does not wait for a server that is away.
+func kafka(ctx context.Context, cfg *config.Config) (*kgo.Client, *offsets.Cluster, error) {
 	opts, err := wiring.KafkaOptions(cfg)
 	if err != nil {
 		return nil, nil, &wiring.Usage{Err: err}
@@ -46,12 +46,17 @@ func kafka(cfg *config.Config) (*kgo.Client, *offsets.Cluster, error) {
 	if err != nil {
 		return nil, nil, &wiring.Usage{Err: fmt.Errorf("kafka: %w", err)}
 	}
-	return cl, offsets.NewCluster(cl), nil
+	cluster := offsets.NewCluster(cl)
+	if err := wiring.ReachKafka(ctx, cfg, cluster); err != nil {
+		cl.Close()
+		return nil, nil, err
+	}
+	return cl, cluster, nil
 }
 
 // ShowOffsets reads what the group has committed, with the intents.
 func ShowOffsets(ctx context.Context, cfg *config.Config) (*Offsets, error) {
-	cl, cluster, err := kafka(cfg)
+	cl, cluster, err := kafka(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +254,7 @@ func sets(in *offsets.Intent) int {
 
 // Apply commits the plan. The group must have no live member.
 func Apply(ctx context.Context, cfg *config.Config, p *Plan) error {
-	cl, _, err := kafka(cfg)
+	cl, _, err := kafka(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package wiring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/oncesink/oncesink/internal/status"
-	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/pipeline"
 	"github.com/oncesink/oncesink/pkg/writer"
 )
@@ -143,71 +141,4 @@ func Plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return strconv.Itoa(n) + " " + thing + "s"
-}
-
-// ErrStopped is that a run was stopped before it had begun.
-var ErrStopped = errors.New("stopped while waiting")
-
-// waiter waits for servers that are away, and says so once a change.
-type waiter struct {
-	deadline time.Time // zero: for ever
-	log      *slog.Logger
-	status   *status.Status
-}
-
-func newWaiter(timeout time.Duration, log *slog.Logger, st *status.Status) *waiter {
-	w := &waiter{log: log, status: st}
-	if timeout > 0 {
-		w.deadline = time.Now().Add(timeout)
-	}
-	return w
-}
-
-// until repeats f while its error may pass. What only an operator mends ends it
-// at once.
-func (w *waiter) until(ctx context.Context, what string, f func(context.Context) error) error {
-	pause := 100 * time.Millisecond
-	told := ""
-	for {
-		try, cancel := context.WithTimeout(ctx, 30*time.Second)
-		err := f(try)
-		cancel()
-		if err == nil {
-			if told != "" {
-				w.log.Info("answers now", "server", what)
-			}
-			w.status.Store(what, true, "")
-			return nil
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w for %s: %w", ErrStopped, what, err)
-		}
-		if lasting(err) {
-			return err
-		}
-		if !w.deadline.IsZero() && time.Now().After(w.deadline) {
-			return fmt.Errorf("%s could not be used within startup_timeout: %w", what, err)
-		}
-		if told != err.Error() {
-			told = err.Error()
-			w.log.Warn("waiting for a server", "server", what, "reason", told)
-		}
-		w.status.Store(what, false, told)
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-		}
-		pause = min(2*pause, 5*time.Second)
-	}
-}
-
-// lasting tells errors that time does not mend.
-func lasting(err error) bool {
-	var usage *Usage
-	var unfit *dedup.Unfit
-	var route *dedup.RouteChanged
-	var verdict *Unfit
-	return errors.As(err, &usage) || errors.As(err, &unfit) || errors.As(err, &route) || errors.As(err, &verdict) || lastingKafka(err) || lastingClickHouse(err) || lastingLetters(err)
 }

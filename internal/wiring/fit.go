@@ -92,6 +92,37 @@ func StoreFindings(ctx context.Context, sc dedup.Config) []Finding {
 	return out
 }
 
+// DomainFindings tells whether a run would refuse the keys of a route, without writing.
+func DomainFindings(ctx context.Context, cfg *config.Config, r *config.Route, t *writer.Table) []Finding {
+	sc, err := StoreConfig(cfg)
+	if err != nil {
+		return nil // told where the store is checked
+	}
+	var out []Finding
+	for _, f := range dedup.CheckDomain(ctx, sc, Domain(cfg, r, t)) {
+		out = append(out, Finding{Severity: f.Severity, Code: f.Code, About: "table " + t.String(), Reason: f.Reason, Cure: f.Cure})
+	}
+	return out
+}
+
+// storeRefusal is the answer no of a store that can't serve a route.
+func storeRefusal(cfg *config.Config, r *config.Route, err error) (Finding, bool) {
+	f := Finding{Severity: SeverityError, Code: "redis_unfit", About: "redis"}
+	var unfit *dedup.Unfit
+	var route *dedup.RouteChanged
+	switch {
+	case errors.As(err, &route):
+		sc, _ := StoreConfig(cfg) // it was opened with it
+		f.Code, f.About = "redis_domain", "table "+cfg.Qualified(r.Table)
+		f.Reason, f.Cure = route.Problem(), route.Cure(dedup.DeleteKeys(sc, route.Keys))
+	case errors.As(err, &unfit):
+		f.Reason, f.Cure = unfit.Problem, unfit.Cure
+	default:
+		return f, false
+	}
+	return f, true
+}
+
 // TargetFindings checks a table against a route, and the server's behaviour by
 // a canary.
 func TargetFindings(ctx context.Context, cfg *config.Config, server *writer.Server, t *writer.Table, r *config.Route) ([]Finding, error) {

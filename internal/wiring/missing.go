@@ -111,5 +111,8 @@ func (s *session) refuse(r *config.Route, err error) error {
 	if f, missing := TargetMissing(s.cfg, r, err); missing {
 		return &Unfit{[]Finding{f}}
 	}
+	if f, refused := storeRefusal(s.cfg, r, err); refused {
+		return &Unfit{[]Finding{f}}
+	}
 	return err
 }

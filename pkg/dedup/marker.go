@@ -48,9 +48,9 @@ func CheckDomain(ctx context.Context, cfg Config, d Domain) []Finding {
 			var route *RouteChanged
 			switch {
 			case errors.As(err, &route):
-				f.Cure = route.Cure(DeleteKeys(cfg, d))
+				f.Cure = route.Cure(DeleteKeys(cfg, keyPattern(h.name)))
 			case f.Cure == "":
-				f.Cure = DeleteKeys(cfg, d)
+				f.Cure = DeleteKeys(cfg, keyPattern(h.name))
 			}
 			return []Finding{f}
 		}
@@ -89,8 +89,8 @@ func sameID(theirs, ours string) error {
 // keyPattern matches the keys of a domain, and no others, in Redis's SCAN.
 func keyPattern(name string) string { return "osink:{" + domainID(name) + ".*}:*" }
 
-// DeleteKeys is the command that makes the store forget a domain.
-func DeleteKeys(cfg Config, d Domain) string {
+// DeleteKeys is the command that makes the store forget a domain, whose keys match the pattern.
+func DeleteKeys(cfg Config, keys string) string {
 	cli, batch := "redis-cli", ""
 	if len(cfg.Addresses) > 0 {
 		if at := strings.LastIndexByte(cfg.Addresses[0], ':'); at > 0 && cfg.Mode != "sentinel" {
@@ -107,5 +107,5 @@ func DeleteKeys(cfg Config, d Domain) string {
 	case "sentinel":
 		where = ", on the master"
 	}
-	return fmt.Sprintf("stop every sink that writes this table, then %s --scan --pattern '%s' | xargs -r%s %s unlink%s", cli, keyPattern(domainName(d)), batch, cli, where)
+	return fmt.Sprintf("stop every sink that writes this table, then %s --scan --pattern '%s' | xargs -r%s %s unlink%s", cli, keys, batch, cli, where)
 }
