@@ -270,7 +270,7 @@ func (w *world) gateItems() []GateItem {
 // incident is a loss, a swap, the end of warming, or another mood of ClickHouse.
 func (w *world) incident(ctx context.Context, n int, p *pair) {
 	group := w.rnd.IntN(w.groups)
-	switch w.rnd.IntN(8) {
+	switch w.rnd.IntN(9) {
 	case 0: // another process serves one group, with all its data
 		w.log = append(w.log, fmt.Sprintf("%d: group %d moved", n, group))
 		w.server.do("hset", p.layout.marker[group], "id", "another/server")
@@ -295,6 +295,23 @@ func (w *world) incident(ctx context.Context, n int, p *pair) {
 		w.server.do("script", "flush")
 	case 6:
 		w.quiet = !w.quiet
+	case 7:
+		tr, err1 := p.redis.AwaitOpen(ctx)
+		tm, err2 := p.memory.AwaitOpen(ctx)
+		if !w.same(fmt.Sprintf("%d: await open", n), err1, err2) {
+			return
+		}
+		var r, m Reply
+		items := w.items()
+		what := fmt.Sprintf("%d: warm %+v", n, items)
+		a, err1 := p.redis.Warm(ctx, tr, append([]Item(nil), items...), &r)
+		b, err2 := p.memory.Warm(ctx, tm, append([]Item(nil), items...), &m)
+		if w.same(what, err1, err2) {
+			if a != b {
+				w.fail("%s: redis adds %d, memory %d", what, a, b)
+			}
+			w.replies(what, &r, &m, items)
+		}
 	default:
 		w.quiet, w.empty = true, !w.empty
 	}

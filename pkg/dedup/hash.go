@@ -44,6 +44,14 @@ func (Hasher) Seeded(seed uint64, canonical []byte) uint64 {
 }
 
 // Fold shortens a record's fingerprint to what a claim stores of it.
+// It is never UnknownFingerprint.
 func Fold(fingerprint uint64) uint32 {
-	return uint32(fingerprint>>32) ^ uint32(fingerprint)
+	if f := uint32(fingerprint>>32) ^ uint32(fingerprint); f != UnknownFingerprint {
+		return f
+	}
+	return 1
 }
+
+// UnknownFingerprint is that of a row read from the table: the record behind it
+// is not known, so that it equals any.
+const UnknownFingerprint = 0

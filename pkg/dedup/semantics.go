@@ -147,9 +147,9 @@ func (g *memGroup) raise(c *call, now int64, nowMicro uint64, id string) {
 // open is lua/open.lua.
 func (g *memGroup) open(c *call, now int64) {
 	m := g.marker
-	if c.endHold && m.q != 0 {
-		if now-m.q < m.d+m.cutoff {
-			c.status, c.q = stQuarantine, m.q
+	if m.q != 0 {
+		if !c.endHold || now-m.q < m.d+m.cutoff {
+			c.status, c.q, c.d, c.cutoff, c.now, c.got = stQuarantine, m.q, m.d, m.cutoff, now, m.epoch
 			return
 		}
 		m.q = 0
@@ -261,7 +261,7 @@ func (g *memGroup) claim(c *call, now int64) {
 			return
 		}
 		switch {
-		case e.fp != r.fp:
+		case e.fp != r.fp && e.fp != UnknownFingerprint:
 			c.answer(codeConflict, e)
 		case settled || !e.taken && g.covered(e.id, e.offset):
 			c.answer(codeSettled, e)

@@ -131,6 +131,8 @@ func (b *Batch) item(row int32) dedup.Item {
 // duplicateKind tells a duplicate's door from its owner.
 func duplicateKind(group string, source batcher.Source, offset int64, o dedup.Owner) verdict {
 	switch {
+	case o.Group == dedup.WarmGroup:
+		return vDupTable
 	case o.Source != source:
 		return vDupTopic
 	case o.Group != group && o.Offset == offset:

@@ -45,7 +45,7 @@ func (w *worker) take(f *filling, r *kgo.Record, now int64) {
 	row, reject := w.reader.decode(f.mat.block, r)
 	if reject == nil {
 		rec.Key, rec.EventMs = row.Key, row.EventTimeMs
-		rec.Fingerprint = uint32(row.Fingerprint) ^ uint32(row.Fingerprint>>32)
+		rec.Fingerprint = dedup.Fold(row.Fingerprint)
 		rec.Cold = w.target.EventTime && rec.EventMs < f.state.SinceMs-w.target.Horizon.Milliseconds()
 		f.mat.rows = append(f.mat.rows, i)
 	} else {

@@ -25,6 +25,8 @@ local new_taken = prefix(id, 2 + fresh)
 local trusted = ARGV[16] == m.epoch .. ';' .. int(m.h)
 local plain, taken = prefix(id, 0), prefix(id, 2)
 
+-- The fingerprint of a row that was read from the table: its record is not known.
+local unknown = '\0\0\0\0'
 local verdicts, met, n = {}, {}, 0
 
 -- The verdict on a key that has an entry, and what the entry becomes.
@@ -47,7 +49,7 @@ local function judge(v, p)
     end
   end
   met[#met + 1] = v
-  if sub(v, 9, 12) ~= sub(body, p + 15, p + 18) then return '4' end
+  if sub(v, 9, 12) ~= sub(body, p + 15, p + 18) and sub(v, 9, 12) ~= unknown then return '4' end
   local oid, f, offset = owner(v)
   if settled or f < 2 and covered(oid, offset) then return '3' end
   return '2'
