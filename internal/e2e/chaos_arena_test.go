@@ -346,7 +346,7 @@ func (a *arena) drainAll() {
 	}
 }
 
-var wayOn = regexp.MustCompile(`sink offsets resolve -c CONFIG (--topic [^"` + "`" + `]*--apply)`)
+var wayOn = regexp.MustCompile(`sink offsets resolve -c CONFIG (--topic [^"` + "`" + `]*?--apply)`)
 
 // waysOn are the commands that a log names for the partitions that stopped, one each.
 func waysOn(stderr string) (out [][]string) {

@@ -2,11 +2,154 @@
 
 package e2e
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncesink/oncesink/bench/load"
+)
 
 func logSchedules() []schedule {
 	return []schedule{
+		{name: "topic-created-again", alone: true, run: (*arena).topicAgain},
+		{name: "partitions-added", span: 50 * time.Second, run: (*arena).morePartitions},
+		{name: "records-deleted-ahead", alone: true, stops: "records that nobody had read are gone", run: (*arena).deletedAhead},
 		{name: "kafka-restart", account: true, span: 24 * time.Second, run: (*arena).brokerRestarts},
+	}
+}
+
+// awaitMade waits until so many records are made and in Kafka.
+func (a *arena) awaitMade(n int) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for {
+		a.feed.mu.Lock()
+		made := a.feed.gen.Made()
+		a.feed.mu.Unlock()
+		if made >= n {
+			break
+		}
+		if ctx.Err() != nil {
+			a.t.Fatalf("%d of %d records were made within two minutes", made, n)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := a.kafka.Flush(ctx); err != nil {
+		a.t.Fatalf("produce to %s: %v", a.topic, err)
+	}
+}
+
+// topicAgain: the topic is deleted when all of it was read, and created again: the same offsets then mean other records.
+func (a *arena) topicAgain() {
+	rows := a.feed.rows
+	a.seatAll()
+	a.watch()
+	a.feed.allow(rows / 2)
+	a.awaitMade(rows / 2)
+	a.settleAll()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	admin := kadm.NewClient(a.kafka)
+	before := a.topicID(ctx, admin)
+	if _, err := admin.DeleteTopic(ctx, a.topic); err != nil {
+		a.t.Fatal(err)
+	}
+	a.count("topic deleted")
+	time.Sleep(a.between(500*time.Millisecond, 3*time.Second))
+	for a.topicID(ctx, admin) == before || a.topicID(ctx, admin) == "" {
+		if err := load.CreateTopic(ctx, a.kafka, a.topic, a.partitions); err != nil {
+			a.t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	a.count("topic created again")
+	a.finish()
+}
+
+func (a *arena) topicID(ctx context.Context, admin *kadm.Client) string {
+	topics, err := admin.ListTopics(ctx, a.topic)
+	if err != nil || topics[a.topic].Err != nil {
+		return ""
+	}
+	return topics[a.topic].ID.String()
+}
+
+// morePartitions: the topic gets partitions that nobody knew of, and records go there at once.
+func (a *arena) morePartitions() {
+	a.feeding(3 * time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	const more = 4
+	if _, err := kadm.NewClient(a.kafka).CreatePartitions(ctx, more, a.topic); err != nil {
+		a.t.Fatal(err)
+	}
+	a.add("partitions added", more)
+	a.kafka.ForceMetadataRefresh()
+	a.feeding(6 * time.Second) // the producer looks again after 5 s at the earliest
+	n := int32(0)
+	a.feed.mu.Lock()
+	a.feed.place = func(p int32) int32 {
+		if n++; n%3 == 0 {
+			return int32(a.partitions) + n/3%more
+		}
+		return p
+	}
+	a.feed.mu.Unlock()
+	for a.feeding(time.Second) {
+	}
+}
+
+// deletedAhead: records of a partition are deleted before anybody read them, while the sinks are stopped. They are told as missing, the partition stops, and
+// goes on behind the gap by the command that it names. The other partitions go on meanwhile.
+func (a *arena) deletedAhead() {
+	rows := a.feed.rows
+	a.seatAll()
+	a.watch()
+	a.feed.allow(rows / 3)
+	a.awaitMade(rows / 3)
+	a.settleAll()
+	for _, s := range a.seats {
+		a.unseat(s, syscall.SIGTERM)
+	}
+	const doomed = 500
+	var records []*kgo.Record
+	others := load.New(load.Options{Seed: 77, Rows: doomed, Partitions: a.partitions}) // not in the truth: they are lost before anybody can read them
+	for range doomed {
+		value, _, _ := others.Next()
+		records = append(records, &kgo.Record{Topic: a.topic, Partition: 0, Value: append([]byte(nil), value...)})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := a.kafka.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		a.t.Fatal(err)
+	}
+	at := a.offsets()[0]
+	var upTo kadm.Offsets
+	upTo.Add(kadm.Offset{Topic: a.topic, Partition: 0, At: at.end})
+	if _, err := kadm.NewClient(a.kafka).DeleteRecords(ctx, upTo); err != nil {
+		a.t.Fatal(err)
+	}
+	a.add("records deleted unread", int(at.end-at.committed))
+	for _, s := range a.seats {
+		a.seat(s)
+	}
+	a.feed.allow(rows)
+	a.awaitMade(rows)
+	a.settleAll()
+	line := a.stopped()
+	if gap := fmt.Sprintf("[%d..%d]", at.committed, at.end-1); !strings.Contains(line, gap) {
+		a.t.Errorf("the sinks say %q, which names no gap %s", line, gap)
+	}
+	a.finish()
+	if a.stops != 1 {
+		a.t.Errorf("%d partitions stopped, want 1", a.stops)
 	}
 }
 

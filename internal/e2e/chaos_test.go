@@ -20,11 +20,12 @@ type schedule struct {
 	name     string
 	design   design
 	store    storeKind
-	settings settings      // of each sink
-	span     time.Duration // over which the load is produced; 0: 16 s
-	alone    bool          // the schedule brings the sinks, the load's pace and the final judgement itself
-	stops    string        // why a partition may stop by rule (I4); the way on that the sink names has to lead to the same end then. "": none may
-	account  bool          // no process is killed, so what the sinks counted has to add up
+	settings settings       // of each sink
+	span     time.Duration  // over which the load is produced; 0: 16 s
+	alone    bool           // the schedule brings the sinks, the load's pace and the final judgement itself
+	stops    string         // why a partition may stop by rule (I4); the way on that the sink names has to lead to the same end then. "": none may
+	account  bool           // no process is killed, so what the sinks counted has to add up
+	prepare  func(a *arena) // before the sinks start
 	run      func(a *arena)
 }
 
@@ -101,6 +102,9 @@ func (s *schedule) play(t *testing.T, b *broker, row *outcome, rng *rand.Rand, s
 	}()
 	rows := size(t, "ONCESINK_CHAOS_ROWS", 40_000)
 	a.feed = a.produce(rows, seed)
+	if s.prepare != nil {
+		s.prepare(a)
+	}
 	if s.alone {
 		s.run(a)
 		return

@@ -50,6 +50,12 @@ func (w *world) verify(truth load.Truth) {
 			w.t.Errorf("view target %s holds %+v, want %+v (%v)", v, got, want, err)
 		}
 	}
+	w.verifyOffsets()
+}
+
+// verifyOffsets wants everything committed past and nothing in the dead letters.
+func (w *world) verifyOffsets() {
+	w.t.Helper()
 	for p, o := range w.offsets() {
 		if o.committed != o.end {
 			w.t.Errorf("partition %d: committed %d, want the end %d", p, o.committed, o.end)
