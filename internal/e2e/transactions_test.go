@@ -37,12 +37,16 @@ func TestTransactionsLeaveNothingBehind(t *testing.T) {
 	defer cl.Close()
 	w.transact(cl, kgo.TryCommit, numbered(0, 40)...)
 	w.transact(cl, kgo.TryAbort, append(numbered(20, 5), numbered(5000, 30)...)...)
-	for i := range 60 {
-		w.transact(cl, kgo.TryCommit, numbered(100+i, 1)...)
+	p := w.start(settings{member: "-", rows: 20, memory: "8KiB", bytes: "2KiB"})
+	for i := range 4 {
+		for j := range 20 {
+			w.transact(cl, kgo.TryCommit, numbered(100+20*i+j, 1)...)
+		}
+		w.transact(cl, kgo.TryAbort, numbered(6000, 3)...)
+		w.awaitSettled(p)
 	}
-	w.transact(cl, kgo.TryAbort, numbered(6000, 3)...)
-	w.accounted(w.mustDrain(settings{member: "-", rows: 20, memory: "8KiB", bytes: "2KiB"}), 100, 100, 0, 0, 0)
-	w.holds(100, 100)
+	p.stop()
+	w.holds(120, 120)
 	// Behind them nothing but ends: their offset is committed past too.
 	w.transact(cl, kgo.TryAbort, numbered(7000, 3)...)
 	w.accounted(w.mustDrain(settings{member: "-"}), 0, 0, 0, 0, 0)
