@@ -22,6 +22,7 @@ type schedule struct {
 	store    storeKind
 	settings settings       // of each sink
 	span     time.Duration  // over which the load is produced; 0: 16 s
+	large    bool           // the long run: what costs the engine much is looked at less often
 	alone    bool           // the schedule brings the sinks, the load's pace and the final judgement itself
 	stops    string         // why a partition may stop by rule (I4); the way on that the sink names has to lead to the same end then. "": none may
 	account  bool           // no process is killed, so what the sinks counted has to add up
@@ -131,7 +132,8 @@ func startBroker(t *testing.T) *broker {
 	}
 	t.Cleanup(link.Close)
 	b := &broker{link: link}
-	b.KafkaServer = testenv.Kafka(t, "advertised.listeners=PLAINTEXT://"+link.Addr(), "delete.topic.enable=true", "log.retention.check.interval.ms=1000")
+	b.KafkaServer = testenv.Kafka(t, "advertised.listeners=PLAINTEXT://"+link.Addr(),
+		"broker.session.timeout.ms=6000") // the cores are busy: a broker that is late for its own controller would be fenced
 	link.SetTarget(b.Addr)
 	return b
 }

@@ -78,21 +78,36 @@ func (w *world) doubles() string {
 // position is where a partition stands in Kafka.
 type position struct{ committed, end int64 }
 
+// offsets asks Kafka where the partitions stand, until it answers: a broker that has just come back can't at once.
 func (w *world) offsets() map[int32]position {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	for {
+		out, err := w.askOffsets(ctx)
+		if err == nil {
+			return out
+		}
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("ask Kafka for the offsets of %s in %s: %v", w.group, w.topic, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (w *world) askOffsets(ctx context.Context) (map[int32]position, error) {
 	admin := kadm.NewClient(w.kafka)
 	ends, err := admin.ListEndOffsets(ctx, w.topic)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		w.t.Fatalf("ask Kafka for the ends of %s: %v", w.topic, err)
+		return nil, err
 	}
 	committed, err := admin.FetchOffsets(ctx, w.group)
 	if err != nil {
-		w.t.Fatalf("ask Kafka for the offsets of %s: %v", w.group, err)
+		return nil, err
 	}
 	out := map[int32]position{}
 	ends.Each(func(l kadm.ListedOffset) {
@@ -102,7 +117,7 @@ func (w *world) offsets() map[int32]position {
 		}
 		out[l.Partition] = at
 	})
-	return out
+	return out, nil
 }
 
 func (w *world) deadLetters() int64 {
