@@ -22,7 +22,7 @@ type command struct {
 
 // commands in the order of `sink help`.
 func commands() []*command {
-	return []*command{runCommand, checkCommand, offsetsCommand, sqlCommand, devCommand, demoCommand, healthCommand, versionCommand}
+	return []*command{runCommand, checkCommand, offsetsCommand, warmCommand, sqlCommand, devCommand, demoCommand, healthCommand, versionCommand}
 }
 
 func dispatch(ctx context.Context, env *environment, args []string) error {
