@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // handedOut are the ports that this process was given as free: the kernel may well hand out the same one twice before its server listens.
@@ -40,11 +41,23 @@ func portOr(port int) (int, error) {
 	if port == 0 {
 		return FreePort()
 	}
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	l, err := listenSoon(port)
 	if err != nil {
 		return 0, fmt.Errorf("port %d can't be used, choose another one: %w", port, err)
 	}
 	return port, l.Close()
+}
+
+// portPatience is how long a port may still be held by a child of a process that was killed a moment ago: it ends by itself, but in order.
+const portPatience = 2 * time.Second
+
+func listenSoon(port int) (net.Listener, error) {
+	for until := time.Now().Add(portPatience); ; time.Sleep(50 * time.Millisecond) {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
+			return l, err
+		}
+	}
 }
 
 // withPort runs start, and again with other ports when a free one was taken by a stranger before the server listened on it.
