@@ -70,6 +70,11 @@ func (a *arena) topicAgain() {
 		time.Sleep(200 * time.Millisecond)
 	}
 	a.count("topic created again")
+	// A producer that was there before sends to the topic that is gone.
+	a.feed.mu.Lock()
+	a.kafka = a.producer()
+	a.feed.kafka = a.kafka
+	a.feed.mu.Unlock()
 	a.finish()
 }
 

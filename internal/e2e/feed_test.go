@@ -23,6 +23,7 @@ type feed struct {
 	rows int
 	// place, if set, moves a record to another partition; under the lock.
 	place func(partition int32) int32
+	kafka *kgo.Client
 	done  chan struct{}
 	err   error
 }
@@ -30,13 +31,13 @@ type feed struct {
 // produce starts a load with 5 % duplicates, a third of them in other partitions. Nothing is sent before allow.
 func (w *world) produce(rows int, seed uint64) *feed {
 	w.t.Helper()
-	f := &feed{t: w.t, rows: rows, done: make(chan struct{})}
+	f := &feed{t: w.t, rows: rows, kafka: w.kafka, done: make(chan struct{})}
 	f.gen = load.New(load.Options{Seed: seed, Rows: rows, Duplicates: 0.05, Elsewhere: 0.3, Partitions: w.partitions})
 	f.more.L = &f.mu
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(f.done)
-		f.err = f.send(ctx, w.kafka, w.topic)
+		f.err = f.send(ctx, w.topic)
 	}()
 	w.t.Cleanup(func() {
 		cancel()
@@ -46,7 +47,7 @@ func (w *world) produce(rows int, seed uint64) *feed {
 	return f
 }
 
-func (f *feed) send(ctx context.Context, cl *kgo.Client, topic string) error {
+func (f *feed) send(ctx context.Context, topic string) error {
 	var failed error
 	var once sync.Once
 	for ctx.Err() == nil {
@@ -54,16 +55,22 @@ func (f *feed) send(ctx context.Context, cl *kgo.Client, topic string) error {
 		if r == nil {
 			break
 		}
-		cl.Produce(ctx, r, func(_ *kgo.Record, err error) {
+		f.via().Produce(ctx, r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				once.Do(func() { failed = err })
 			}
 		})
 	}
-	if err := cl.Flush(ctx); err != nil {
+	if err := f.via().Flush(ctx); err != nil {
 		return fmt.Errorf("produce to %s: %w", topic, err)
 	}
 	return failed
+}
+
+func (f *feed) via() *kgo.Client {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kafka
 }
 
 // next is the next record, once it is allowed; nil at the end.

@@ -56,20 +56,26 @@ ENGINE = SummingMergeTree ORDER BY tenant SETTINGS non_replicated_deduplication_
 		s.sql(t, `CREATE MATERIALIZED VIEW %[1]s_slow_mv TO %[1]s_slow AS
 SELECT tenant, sum(amount) AS amount, sum(qty) AS qty, count() AS events FROM %[1]s WHERE sleep(%[2]g) = 0 GROUP BY tenant`, name, d.slow.Seconds())
 	}
-	options := load.ProducerOptions(s.kafka)
-	if s.dial != nil {
-		options = append(options, kgo.Dialer(s.dial))
-	}
-	cl, err := kgo.NewClient(options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	w.kafka = cl
-	if err := load.CreateTopic(t.Context(), cl, w.topic, d.partitions); err != nil {
+	w.kafka = w.producer()
+	if err := load.CreateTopic(t.Context(), w.kafka, w.topic, d.partitions); err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// producer is a client of the test's own.
+func (w *world) producer() *kgo.Client {
+	w.t.Helper()
+	options := load.ProducerOptions(w.s.kafka)
+	if w.s.dial != nil {
+		options = append(options, kgo.Dialer(w.s.dial))
+	}
+	cl, err := kgo.NewClient(options...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(cl.Close)
+	return cl
 }
 
 // settings is what a life of the sink may have different from the one before.
