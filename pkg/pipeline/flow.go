@@ -92,6 +92,10 @@ func (s *Shell) watchDrain(ctx context.Context, drained chan struct{}) {
 	t := time.NewTicker(50 * time.Millisecond)
 	defer t.Stop()
 	for n := 1; ; n++ {
+		if n%20 == 0 && s.standsStill() {
+			close(drained)
+			return
+		}
 		if s.drainedHere() && (s.DrainedElsewhere == nil || s.DrainedElsewhere(ctx, s.held())) {
 			close(drained)
 			return
@@ -136,6 +140,49 @@ func (s *Shell) drainedHere() bool {
 	return true
 }
 
+// stillMost is how long a drain waits, in insert deadlines, for partitions
+// whose gates wait for one that is stopped. A gate takes over what it can
+// before that.
+const stillMost = 2 * takeAfter
+
+// standsStill: a partition is stopped, and all that are not done have waited
+// behind their gates for long, without an offset that moved. Nobody but an
+// operator can help, so that the drain ends and says so.
+func (s *Shell) standsStill() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum, stopped, waiting := int64(0), 0, 0
+	var deadline time.Duration
+	for p, w := range s.workers {
+		sum += w.committed.Load()
+		switch end := s.Drain[p.topic][p.partition]; {
+		case w.halted.Load():
+			stopped++
+		case w.committed.Load() >= end:
+		case w.closedBy.Load() == nil:
+			s.stillSince = time.Time{}
+			return false
+		default:
+			waiting++
+			deadline = max(deadline, w.target.Deadline)
+		}
+	}
+	now := s.clock()
+	if stopped == 0 || waiting == 0 || sum != s.stillAt || s.stillSince.IsZero() {
+		s.stillAt, s.stillSince = sum, now
+		return false
+	}
+	if now.Sub(s.stillSince) < stillMost*deadline {
+		return false
+	}
+	for _, w := range s.workers {
+		if reason := w.closedBy.Load(); reason != nil && !w.halted.Load() {
+			w.reason.Store(&Halt{Reason: *reason + ", and nothing moves while another partition is stopped", Cure: "resolve the partition that is stopped, then drain again"})
+		}
+	}
+	return true
+}
+
 func (s *Shell) tellWaits(w *worker, reason string) {
 	s.events.State(w.topic, w.partition, Waiting, reason, "")
 }
@@ -160,6 +207,8 @@ func explainFetch(err error) (text, cure string, lost bool) {
 	switch {
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		return "the next offset is no longer in the log", "retention or a deletion removed it before it was read: stop the sink, see where the log starts with `sink offsets show`, and once you have accepted the loss go on there: `sink offsets resolve --to`", true
+	case errors.Is(err, kerr.FencedInstanceID):
+		return "another process has joined the group under this instance id", "give every process its own kafka.instance_id", false
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		return err.Error(), "grant READ and DESCRIBE on the topic to this user", false
 	case errors.Is(err, kerr.GroupAuthorizationFailed):

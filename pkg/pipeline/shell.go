@@ -51,16 +51,18 @@ type Shell struct {
 	refetch   func(ctx context.Context, broken map[string][]int32) (map[string]map[int32]kgo.EpochOffset, error)
 	client    *kgo.Client
 
-	mu      sync.Mutex
-	workers map[place]*worker
-	pools   map[*Target]*blockPool
-	turns   map[*Target]turns
-	failed  chan error    // the first failure that ends the process
-	running chan struct{} // closed by Run
-	softly  chan struct{}
-	once    sync.Once
-	broken  map[string][]int32
-	halted  map[string]Halt // set at the end of a run
+	mu         sync.Mutex
+	workers    map[place]*worker
+	pools      map[*Target]*blockPool
+	turns      map[*Target]turns
+	failed     chan error    // the first failure that ends the process
+	running    chan struct{} // closed by Run
+	softly     chan struct{}
+	once       sync.Once
+	broken     map[string][]int32
+	halted     map[string]Halt // set at the end of a run
+	stillAt    int64           // committed offsets, all together, of a drain that waits
+	stillSince time.Time
 }
 
 type place struct {
@@ -344,7 +346,8 @@ func (s *Shell) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 		switch {
 		case lost && w != nil:
 			w.send(Broken{Reason: fmt.Sprintf("consume %s/%d: %s", topic, p, text), Cure: cure})
-		case w != nil:
+		case w != nil && !w.halted.Load():
+			w.fetchFails.Store(true)
 			s.events.State(topic, p, Waiting, text, cure)
 		case cure != "":
 			fatal = fmt.Errorf("consume: %s; %s", text, cure)

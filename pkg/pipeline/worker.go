@@ -74,6 +74,8 @@ type worker struct {
 
 	startedFresh bool // no committed offset
 	gated        bool
+	closedBy     atomic.Pointer[string] // what its gate waits for, while it does
+	fetchFails   atomic.Bool
 	shown        bool // that it has taken its partition over
 }
 
@@ -127,6 +129,9 @@ func (w *worker) run() {
 		case ev := <-w.inbox:
 			w.step(ev)
 		case <-w.arrived:
+			if w.fetchFails.Swap(false) {
+				w.tellState()
+			}
 		case <-w.turn:
 			w.inLine, w.hasTurn = false, true
 		case <-timer.C:
@@ -178,15 +183,20 @@ func (w *worker) step(ev Event) {
 
 // tellGate shows a gate that stays closed for longer than a moment.
 func (w *worker) tellGate(held int) {
+	if w.halted.Load() {
+		return // what is shown is why it stopped
+	}
 	gated := false
 	if held > 0 && w.waits == "" {
 		if r, offset, owner, closed := w.machine.ClosedBy(); closed {
 			gated = true
-			w.shell.events.State(w.topic, w.partition, Gated,
-				fmt.Sprintf("the offset stays before %s: record %d is a duplicate of %s, whose row is not settled yet", r, offset, owner.Owner), "")
+			reason := fmt.Sprintf("the offset stays before %s: record %d is a duplicate of %s, whose row is not settled yet", r, offset, owner.Owner)
+			w.closedBy.Store(&reason)
+			w.shell.events.State(w.topic, w.partition, Gated, reason, "")
 		}
 	}
 	if w.gated && !gated {
+		w.closedBy.Store(nil)
 		w.tellState()
 	}
 	w.gated = gated
