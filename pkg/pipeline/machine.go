@@ -215,7 +215,7 @@ func (m *Machine) halt(reason, cure string) {
 func (m *Machine) stop(ev Event) {
 	switch e := ev.(type) {
 	case Done:
-		if e.Ref.Lane != LaneMain || e.Ref.Seq != m.mainRef {
+		if e.Lane != LaneMain || e.Seq != m.mainRef {
 			return
 		}
 		m.committedTo()
