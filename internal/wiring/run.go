@@ -57,6 +57,11 @@ func Run(ctx context.Context, cfg *config.Config, o RunOptions) (*Report, error)
 			o.Log.Warn("the target table was replaced: reading it anew", "reason", swapped.Error())
 			continue
 		}
+		var replaced *pipeline.TopicReplaced
+		if errors.As(err, &replaced) && ctx.Err() == nil {
+			o.Log.Warn("a topic was replaced: reading the new one from its start; what the old one held unread is gone with it", "reason", replaced.Error())
+			continue
+		}
 		return report, err
 	}
 }
@@ -111,7 +116,7 @@ func runOnce(ctx context.Context, cfg *config.Config, o RunOptions, sum *tally) 
 	}
 	shell := pipeline.NewShell(pipeline.Options{
 		Group: cfg.Kafka.Group, Cluster: s.id, TopicID: s.topicID, Target: s.targetOf, Letters: letters,
-		Owners: &owners{cluster: s.cluster, log: s.log}, LogBounds: s.logBounds, Partitions: s.partitions,
+		Owners: &owners{cluster: s.cluster, log: s.log}, LogBounds: s.logBounds, TopicNow: s.topicNow, Partitions: s.partitions,
 		MetadataMax: limit, MemoryLimit: int64(cfg.Memory.Limit), InsertEvents: s.events(ctx), Drain: ends,
 		DrainedElsewhere: s.drainedElsewhere(ends),
 	})
@@ -214,6 +219,12 @@ func (s *session) topicID(topic string) (batcher.TopicID, error) {
 		return batcher.TopicID{}, fmt.Errorf("topic %s was assigned but was not there at the start; start the sink again", topic)
 	}
 	return t.ID, nil
+}
+
+// topicNow is the id of the topic that bears the name by now.
+func (s *session) topicNow(ctx context.Context, topic string) (batcher.TopicID, error) {
+	now, err := s.cluster.Topics(ctx, topic)
+	return now[topic].ID, err
 }
 
 func (s *session) partitions(topic string) int {

@@ -112,3 +112,21 @@ func TestPartitionsAddedToANamedTopicAreReadFromTheirStart(t *testing.T) {
 		t.Errorf("the account is %+v, want 15 inserted", c)
 	}
 }
+
+// A topic that is deleted and created again while the sink runs is another
+// source: its first offsets are other records, and none may be skipped.
+func TestATopicCreatedAgainIsReadFromItsStart(t *testing.T) {
+	r := newRig(t, 1)
+	r.tables()
+	r.produce(0, 10)
+	l := r.start(often)
+	r.awaitCommitted(l, r.topic, 0, 10)
+	if _, err := kadm.NewClient(r.client).DeleteTopic(t.Context(), r.topic); err != nil {
+		t.Fatal(err)
+	}
+	r.create(r.topic, 1, records(r.topic, 0, 100, 5)...)
+	r.awaitCommitted(l, r.topic, 0, 5)
+	if c := l.end(true).Counts; c.Inserted != 15 {
+		t.Errorf("the account is %+v, want 15 inserted", c)
+	}
+}

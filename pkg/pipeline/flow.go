@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/decode"
 	"github.com/oncesink/oncesink/pkg/offsets"
 )
@@ -207,6 +208,8 @@ func explainFetch(err error) (text, cure string, lost bool) {
 	switch {
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		return "the next offset is no longer in the log", "retention or a deletion removed it before it was read: stop the sink, see where the log starts with `sink offsets show`, and once you have accepted the loss go on there: `sink offsets resolve --to`", true
+	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition):
+		return "the topic that was consumed is gone; one created again under its name is consumed from its start", "", false
 	case errors.Is(err, kerr.FencedInstanceID):
 		return "another process has joined the group under this instance id", "give every process its own kafka.instance_id", false
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
@@ -215,6 +218,23 @@ func explainFetch(err error) (text, cure string, lost bool) {
 		return err.Error(), "grant READ on the group to this user", false
 	}
 	return err.Error(), "", false
+}
+
+// replaced: the topic that is consumed is gone, and another one bears its name.
+// Its offsets mean other records, so that it is another source.
+func (s *Shell) replaced(ctx context.Context, topic string, why error) bool {
+	if s.TopicNow == nil || !errors.Is(why, kerr.UnknownTopicID) && !errors.Is(why, kerr.UnknownTopicOrPartition) && !errors.Is(why, kerr.InconsistentTopicID) {
+		return false
+	}
+	// Polling waits for the answer: it is asked for rarely, and not for long.
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	was, err := s.TopicID(topic)
+	if err != nil {
+		return false
+	}
+	now, err := s.TopicNow(ctx, topic)
+	return err == nil && now != was && now != batcher.TopicID{}
 }
 
 // setDefaults has the server evaluate the columns' DEFAULT expressions for one
@@ -229,4 +249,12 @@ func (t *Target) setDefaults(ctx context.Context, b *decode.Block) error {
 	}
 	b.SetDefaults(d)
 	return nil
+}
+
+// TopicReplaced ends a run because the topic was deleted and created again. A
+// new run reads the new one from its start.
+type TopicReplaced struct{ Topic string }
+
+func (e *TopicReplaced) Error() string {
+	return fmt.Sprintf("topic %s was deleted and created again: its offsets mean other records", e.Topic)
 }

@@ -26,8 +26,9 @@ type Options struct {
 	Letters      Letters
 	Owners       Owners
 	LogBounds    func(ctx context.Context, topic string, partition int32) (start, end int64, err error)
-	Partitions   func(topic string) int // of the topic, for the pace of inserts; 0: not known
-	MetadataMax  int                    // offset.metadata.max.bytes
+	TopicNow     func(ctx context.Context, topic string) (batcher.TopicID, error) // the id that bears the name by now; nil: never another
+	Partitions   func(topic string) int                                           // of the topic, for the pace of inserts; 0: not known
+	MetadataMax  int                                                              // offset.metadata.max.bytes
 	MemoryLimit  int64
 	InsertEvents Events
 	Clock        func() time.Time
@@ -344,6 +345,9 @@ func (s *Shell) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 		s.mu.Unlock()
 		text, cure, lost := explainFetch(err)
 		switch {
+		case fatal != nil:
+		case s.replaced(ctx, topic, err):
+			fatal = &TopicReplaced{topic}
 		case lost && w != nil:
 			w.send(Broken{Reason: fmt.Sprintf("consume %s/%d: %s", topic, p, text), Cure: cure})
 		case w != nil && !w.halted.Load():
