@@ -288,7 +288,7 @@ func (a *arena) finish() {
 }
 
 // standing is how long nothing moves before partitions that stopped are taken for the reason.
-const standing = 25 * time.Second
+const standing = 20 * time.Second
 
 // settleAll waits until everything is committed, or nothing moves any more because partitions stopped.
 func (a *arena) settleAll() {

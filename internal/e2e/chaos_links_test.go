@@ -56,11 +56,13 @@ func linkSchedules() (out []schedule) {
 		{"delay", (*arena).delays},
 	} {
 		for _, l := range links {
+			// A commit that was applied and whose answer never came before the partition went to another member is counted by nobody.
+			unheard := l.name == "kafka" && (kind.name == "swallow-reply" || kind.name == "black-hole" || kind.name == "delay")
 			s := schedule{
-				name: l.name + "-" + kind.name, account: true, settings: settings{insertTimeout: 3 * time.Second},
+				name: l.name + "-" + kind.name, account: !unheard, settings: settings{insertTimeout: 3 * time.Second},
 				run: func(a *arena) { kind.run(a, l) },
 			}
-			if l.name == "kafka" && l.silent > 0 && (kind.name == "swallow-reply" || kind.name == "black-hole") {
+			if unheard && kind.name != "delay" {
 				s.span = 40 * time.Second
 			}
 			out = append(out, s)

@@ -13,11 +13,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncesink/oncesink/bench/load"
+	"github.com/oncesink/oncesink/internal/faultproxy"
 )
 
 func logSchedules() []schedule {
 	return []schedule{
 		{name: "topic-created-again", alone: true, run: (*arena).topicAgain},
+		{name: "topic-created-again-in-flight", alone: true, run: (*arena).topicAgainInFlight},
 		{name: "partitions-added", span: 50 * time.Second, run: (*arena).morePartitions},
 		{name: "records-deleted-ahead", alone: true, stops: "records that nobody had read are gone", run: (*arena).deletedAhead},
 		{name: "kafka-restart", account: true, span: 24 * time.Second, run: (*arena).brokerRestarts},
@@ -54,6 +56,60 @@ func (a *arena) topicAgain() {
 	a.feed.allow(rows / 2)
 	a.awaitMade(rows / 2)
 	a.settleAll()
+	a.createAgain()
+	a.finish()
+}
+
+// topicAgainInFlight: the topic is deleted and created again while inserts of the old one hang. What nobody had read is gone with it, but the commit of what
+// was under way must not skip records of the new one.
+func (a *arena) topicAgainInFlight() {
+	rows := a.feed.rows
+	a.seatAll()
+	a.watch()
+	a.feed.allow(rows / 4)
+	a.awaitMade(rows / 4)
+	a.settleAll()
+	a.toEngine.Stall(faultproxy.ToServer, true)
+	a.feed.allow(rows / 2)
+	a.awaitMade(rows / 2)
+	time.Sleep(time.Second) // claimed, and on its way
+	a.feed.end()
+	early := a.feed.all()
+	a.createAgain()
+	a.watched()
+	a.feed = a.produce(rows/2, a.rng.Uint64()) // keys of its own
+	late := a.feed.all()
+	a.toEngine.Stall(faultproxy.ToServer, false)
+	a.settleAll()
+	a.stopAll()
+	a.drainAll()
+	if a.t.Failed() {
+		return
+	}
+	table, err := a.inTable()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	prefix := a.feed.gen.Recent()[0].ID[:len("st-0123456789abcdef-")]
+	fresh, err := a.count2(fmt.Sprintf("SELECT * FROM %s WHERE startsWith(id, '%s')", a.table, prefix))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.lost, a.doubled = late.Keys-fresh.keys, table.rows-table.keys
+	a.note("%d keys of the old topic, of which %d are in the table: the others were gone before they were read", early.Keys, table.keys-fresh.keys)
+	if fresh.amount != late.Amount || fresh.rows != late.Keys || a.doubled != 0 {
+		a.t.Errorf("of the new topic the table holds %+v, want %+v; in all it holds %+v", fresh, late, table)
+	}
+	view, err := a.inView(a.views[0])
+	if err != nil || view.rows != table.rows || view.amount != table.amount {
+		a.t.Errorf("the view holds %+v, its table %+v (%v)", view, table, err)
+	}
+	a.verifyOffsets()
+}
+
+// createAgain deletes the topic and creates it again.
+func (a *arena) createAgain() {
+	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	admin := kadm.NewClient(a.kafka)
@@ -75,7 +131,6 @@ func (a *arena) topicAgain() {
 	a.kafka = a.producer()
 	a.feed.kafka = a.kafka
 	a.feed.mu.Unlock()
-	a.finish()
 }
 
 func (a *arena) topicID(ctx context.Context, admin *kadm.Client) string {
