@@ -48,6 +48,7 @@ type job struct {
 	replied int64
 	ticket  dedup.Ticket
 	verify  bool
+	anew    bool  // claimed once more, since others had brought rows of the set
 	early   bool  // the table is read before earlier attempts are over
 	judged  bool  // earlier attempts are over and what they did is known
 	asked   int64 // server time at which the windows were asked for

@@ -108,7 +108,14 @@ func (m *Machine) found(present []bool) {
 	if j.phase == phaseRead && j.prior != nil {
 		p := j.prior.Tables[0]
 		views := m.cfg.Views && !p.Vouched && !m.viewsHave(j.facts, present)
-		switch decide(j.same(), p.Mixed || p.Vouched, j.verify, j.facts, there, views) {
+		what := decide(j.same(), p.Mixed || p.Vouched, j.verify, j.facts, there, views)
+		if what == claimAnew && j.anew {
+			what = sendMissing
+			if views {
+				what = stopHere
+			}
+		}
+		switch what {
 		case sendAll:
 			j.judged, j.safeAt = true, j.asked
 			m.renewOrSend()
@@ -120,6 +127,10 @@ func (m *Machine) found(present []bool) {
 		case stopHere:
 			m.halt(m.undecidable(there, len(present)),
 				m.vouch(""))
+			return
+		case claimAnew:
+			j.anew = true
+			m.afresh()
 			return
 		case sendMissing:
 		}
@@ -229,6 +240,7 @@ const (
 	sendAll     decision = iota // under the same token
 	allThere                    // settled
 	sendMissing                 // what is not there, under the token of that set
+	claimAnew                   // what is there is another's
 	stopHere                    // I4
 )
 
@@ -244,6 +256,10 @@ func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 		return allThere
 	case there == 0 && f.Attempts.Known && f.Attempts.OnlyRejected:
 		return sendMissing
+	case f.Attempts.Known && f.Attempts.OnlyRejected:
+		// No attempt of ours wrote anything: a waiter took these keys over while
+		// we could not send, or a replay brought them. Their claims say who.
+		return claimAnew
 	case !views:
 		return sendMissing
 	default:
