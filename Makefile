@@ -12,7 +12,7 @@ VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 PKG ?= ./...
 P ?= 1
 
-.PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench chaos fmt clean
+.PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench chaos attacks fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,12 @@ chaos: setup-engine setup-redis setup-kafka ## three sinks under kills, zombies,
 	$(GO) test -tags chaos -c -o bin/chaos.test ./internal/e2e
 	cd internal/e2e && ONCESINK_CHAOS_ONLY=$(ONLY) ONCESINK_CHAOS_ROWS=$(ROWS) ONCESINK_CHAOS_MINUTES=$(MINUTES) ONCESINK_CHAOS_SEED=$(SEED) \
 		nice -n 5 ../../bin/chaos.test -test.run '^TestChaos$$' -test.timeout 0
+
+attacks: setup-engine setup-redis setup-kafka ## attempts to have a row lost or doubled, each a script: make attacks [ONLY=name,…]
+	@mkdir -p bin
+	$(GO) vet -tags chaos ./internal/e2e
+	$(GO) test -tags chaos -c -o bin/attack.test ./internal/e2e
+	cd internal/e2e && ONCESINK_ATTACK_ONLY=$(ONLY) ONCESINK_CHAOS_SEED=$(SEED) nice -n 10 ../../bin/attack.test -test.run '^TestAttack$$' -test.timeout 0
 
 fmt: ## gofmt
 	gofmt -w $$(git ls-files '*.go')
