@@ -1,16 +1,22 @@
 package pipeline
 
-import "github.com/oncesink/oncesink/pkg/dedup"
+import (
+	"math"
+
+	"github.com/oncesink/oncesink/pkg/dedup"
+)
 
 // acknowledgedAll: everything of the job is in ClickHouse. acked is published
 // before the gate is asked.
 func (m *Machine) acknowledgedAll() {
 	j := m.job
 	if j.late == nil {
+		end := m.end
 		if j.batch.entry == nil {
 			j.batch.entry = j.prior // settled without sending: the list stays true
+			end = math.MaxInt64     // no commit of this batch has shown that we are no zombie
 		}
-		m.breakRun(j.batch)
+		m.breakRun(j.batch, end)
 		m.hi = max(j.span.Next(), m.lo)
 	}
 	if set := m.unvouched(); set.Len() > 0 && j.nonce != 0 {
@@ -51,21 +57,23 @@ func (m *Machine) publish() {
 
 // breakRun starts the run behind what an earlier life may have claimed and
 // this one does not bring: records that were compacted away or are filtered by
-// now. Nobody may take their owners for settled.
-func (m *Machine) breakRun(b *Batch) {
+// now. Nobody may take their owners for settled. An earlier life claimed below
+// end: the log's at the assignment, as long as a commit has told since that no
+// other life has begun.
+func (m *Machine) breakRun(b *Batch, end int64) {
 	at := b.Range.First
 	for i := range b.Records {
 		o := b.Records[i].Offset
-		if o > at && at < m.end {
-			m.lo = max(m.lo, min(o, m.end))
+		if o > at && at < end {
+			m.lo = max(m.lo, min(o, end))
 		}
-		if b.verdicts[i] == vFiltered && o < m.end {
+		if b.verdicts[i] == vFiltered && o < end {
 			m.lo = max(m.lo, o+1)
 		}
 		at = o + 1
 	}
-	if at < b.Range.Next() && at < m.end {
-		m.lo = max(m.lo, min(b.Range.Next(), m.end))
+	if at < b.Range.Next() && at < end {
+		m.lo = max(m.lo, min(b.Range.Next(), end))
 	}
 }
 
