@@ -73,17 +73,17 @@ func (s *Server) Attempts(ctx context.Context, stem, exact string, pieces int, f
 		}
 		return nil
 	})
-	a := Attempts{Finished: allPieces(done, pieces)}
+	complete := err == nil && len(unknown) == 0
+	a := Attempts{Finished: allPieces(done, pieces), NoneCut: complete && noneCut}
 	switch {
-	case a.Finished:
+	case a.Finished: // other attempts at some of the rows may still be in doubt: that is NoneCut's to tell
 		a.Known = true
 		return a, nil
 	case err != nil:
 		return a, fmt.Errorf("read the query logs for %s*: %w", exact, err)
 	}
-	a.Known, a.Why = len(unknown) == 0, strings.Join(unknown, "; ")
+	a.Known, a.Why = complete, strings.Join(unknown, "; ")
 	a.OnlyRejected = a.Known && onlyRejected
-	a.NoneCut = a.Known && noneCut
 	return a, nil
 }
 

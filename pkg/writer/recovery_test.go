@@ -37,13 +37,13 @@ func TestAttemptsReadsTheFateOfEarlierStatements(t *testing.T) {
 		want   Attempts
 	}{
 		"none":       {1, func(*testing.T, *Table) {}, Attempts{Known: true, OnlyRejected: true, NoneCut: true}},
-		"finished":   {1, func(t *testing.T, table *Table) { attemptAt(t, s, table, r, WholeBatch, 1, nil) }, Attempts{Known: true, Finished: true}},
+		"finished":   {1, func(t *testing.T, table *Table) { attemptAt(t, s, table, r, WholeBatch, 1, nil) }, Attempts{Known: true, Finished: true, NoneCut: true}},
 		"late":       {1, func(t *testing.T, table *Table) { attemptAt(t, s, table, r, WholeBatch, 1, late) }, Attempts{Known: true, OnlyRejected: true, NoneCut: true}},
 		"constraint": {1, func(t *testing.T, table *Table) { attemptAt(t, s, table, r, WholeBatch, 1, poison) }, Attempts{Known: true, OnlyRejected: true, NoneCut: true}},
 		"late, then finished": {1, func(t *testing.T, table *Table) {
 			attemptAt(t, s, table, r, WholeBatch, 1, late)
 			attemptAt(t, s, table, r, WholeBatch, 2, nil)
-		}, Attempts{Known: true, Finished: true}},
+		}, Attempts{Known: true, Finished: true, NoneCut: true}},
 		"one of two pieces": {2, func(t *testing.T, table *Table) {
 			attemptAt(t, s, table, r, 0, 1, nil)
 			attemptAt(t, s, table, r, 1, 1, late)
@@ -51,6 +51,11 @@ func TestAttemptsReadsTheFateOfEarlierStatements(t *testing.T) {
 		"two of two pieces": {2, func(t *testing.T, table *Table) {
 			attemptAt(t, s, table, r, 0, 1, nil)
 			attemptAt(t, s, table, r, 1, 1, nil)
+		}, Attempts{Known: true, Finished: true, NoneCut: true}},
+		// The rows of the set are done, others of the range may lack their views.
+		"another set was cut, then finished": {1, func(t *testing.T, table *Table) {
+			attemptAt(t, s, table, batcher.Range{First: 105, Last: 120}, WholeBatch, 1, func(st *Statement) { (*st.Input[0].Data.(*proto.ColUInt64))[0] = 77 })
+			attemptAt(t, s, table, r, WholeBatch, 1, nil)
 		}, Attempts{Known: true, Finished: true}},
 		"other bounds": {1, func(t *testing.T, table *Table) {
 			attemptAt(t, s, table, batcher.Range{First: 105, Last: 120}, WholeBatch, 1, nil)
