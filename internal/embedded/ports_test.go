@@ -16,7 +16,8 @@ func TestAPortThatIsAboutToBeFreeIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := held.Addr().(*net.TCPAddr).Port
-	time.AfterFunc(200*time.Millisecond, func() { _ = held.Close() })
+	first := held
+	time.AfterFunc(200*time.Millisecond, func() { _ = first.Close() })
 	if got, err := portOr(port); err != nil || got != port {
 		t.Fatalf("%d, %v", got, err)
 	}
