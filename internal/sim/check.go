@@ -230,7 +230,7 @@ func (w *world) build() {
 				p.name = "R1"
 			}
 			w.procs = append(w.procs, p)
-			w.after(w.rng.Int64N(200), &task{run: p.start})
+			w.after(w.below(200), &task{run: p.start})
 		}
 	}
 	for _, p := range w.kafka.parts {
@@ -243,8 +243,8 @@ func (w *world) producer(p *partition) {
 	if p.end >= p.last() {
 		return
 	}
-	w.after(w.rng.Int64N(600), &task{run: func() {
-		p.grow(1 + w.rng.IntN(4))
+	w.after(w.below(600), &task{run: func() {
+		p.grow(1 + w.pick(4))
 		w.producer(p)
 	}})
 }

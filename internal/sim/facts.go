@@ -13,11 +13,12 @@ import (
 func (wk *worker) askFacts(e pipeline.AskFacts) {
 	w := wk.w
 	f := pipeline.Facts{Ref: e.Ref, Views: viewNames(w)}
-	wk.requestQuietly(func() answer {
+	rest := &asked{e, &f}
+	wk.requestQuietly(rest, func() answer {
 		f.Safe, f.Why = w.house.safe(e.FirstAttempt)
 		return answered
 	}, func() {
-		wk.request("AskFacts", wk.houseUp, func() (pipeline.Event, answer) {
+		wk.request("AskFacts", rest, wk.houseUp, func() (pipeline.Event, answer) {
 			f.Attempts = w.house.attempts(wk, e)
 			f.Ended = w.house.ended(wk, e.FirstAttempt)
 			return f, answered
@@ -25,18 +26,24 @@ func (wk *worker) askFacts(e pipeline.AskFacts) {
 	})
 }
 
+// asked is what a question for facts goes by.
+type asked struct {
+	e pipeline.AskFacts
+	f *pipeline.Facts
+}
+
 // requestQuietly is a first half whose answer goes on with then.
-func (wk *worker) requestQuietly(apply func() answer, then func()) {
+func (wk *worker) requestQuietly(what any, apply func() answer, then func()) {
 	w := wk.w
 	var arrive func()
 	arrive = func() {
 		if !w.house.up || apply() == again {
-			w.after(50, &task{worker: wk, run: arrive})
+			w.within(50, deadline+1, &task{worker: wk, kind: "repeats", what: what, run: arrive})
 			return
 		}
-		w.after(w.soon(), &task{worker: wk, run: then})
+		w.local(w.soon(), &task{worker: wk, kind: "goes on", what: what, run: then})
 	}
-	w.after(w.soon(), &task{worker: wk, run: arrive})
+	w.after(w.soon(), &task{worker: wk, kind: "arrives", what: what, run: arrive})
 }
 
 // safe: little of the blocks and seconds of every window has been used since
@@ -119,7 +126,7 @@ func (h *house) ended(wk *worker, from int64) []batcher.Range {
 // read looks rows up by key.
 func (wk *worker) read(e pipeline.Read) {
 	w := wk.w
-	wk.request("Read", wk.houseUp, func() (pipeline.Event, answer) {
+	wk.request("Read", &e, wk.houseUp, func() (pipeline.Event, answer) {
 		present := make([]bool, e.Set.Len())
 		e.Set.Each(func(i int, b *pipeline.Batch, r int32) {
 			rows := w.house.table.rows[b.Records[r].Key.Lo]
@@ -131,7 +138,7 @@ func (wk *worker) read(e pipeline.Read) {
 
 func (wk *worker) isolate(e pipeline.Isolate) {
 	w := wk.w
-	wk.request("Isolate", wk.houseUp, func() (pipeline.Event, answer) {
+	wk.request("Isolate", &e, wk.houseUp, func() (pipeline.Event, answer) {
 		var bad []pipeline.Refusal
 		e.Set.Each(func(i int, b *pipeline.Batch, r int32) {
 			rec := b.Records[r]

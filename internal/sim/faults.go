@@ -39,36 +39,53 @@ var faultNames = [faults]string{"crash", "pause", "rebalance", "lost reply", "la
 
 // spend tells whether this request meets that fault.
 func (w *world) spend(f fault, wk *worker) bool {
-	if w.calm || w.budget[f] == 0 || w.rng.IntN(12) != 0 {
+	if w.calm || w.budget[f] == 0 || !w.choose.meets() {
 		return false
 	}
-	w.budget[f]--
+	w.use(f)
 	if wk != nil {
 		w.seen.fault(f, wk.at)
 	}
 	return true
 }
 
+// metByRequests: the fault doesn't stand by itself.
+func metByRequests(f fault) bool {
+	switch f {
+	case faultLostReply, faultLateLanding, faultLateCommit, faultLateInsert, faultLostAck, faultNoLog, faultPartStore:
+		return true
+	}
+	return false
+}
+
+// use takes a fault from what is left.
+func (w *world) use(f fault) {
+	if w.small == nil {
+		w.budget[f]--
+		return
+	}
+	w.p.Faults[f]++ // the checks ask what has happened
+	if w.left--; w.left == 0 {
+		w.budget = [faults]int{}
+	}
+}
+
 // fault picks one that stands by itself; false: none is left, or none fits now.
 func (w *world) fault() bool {
 	var left []fault
 	for f := range faults {
-		switch f {
-		case faultLostReply, faultLateLanding, faultLateCommit, faultLateInsert, faultLostAck, faultNoLog, faultPartStore:
-			continue // met by requests
-		}
-		if w.budget[f] > 0 {
+		if w.budget[f] > 0 && !metByRequests(f) {
 			left = append(left, f)
 		}
 	}
 	if len(left) == 0 {
 		return false
 	}
-	f := left[w.rng.IntN(len(left))]
+	f := left[w.pick(len(left))]
 	if !w.strike(f) {
 		return false
 	}
-	w.budget[f]--
+	w.use(f)
 	return true
 }
 
@@ -96,7 +113,7 @@ func (w *world) anyProcess(ok func(*process) bool) *process {
 	if len(list) == 0 {
 		return nil
 	}
-	return list[w.rng.IntN(len(list))]
+	return list[w.pick(len(list))]
 }
 
 func (w *world) strike(f fault) bool {
@@ -116,13 +133,15 @@ func (w *world) strike(f fault) bool {
 		w.struck(f, p)
 		w.pause(p)
 	case faultRebalance:
-		g := w.kafka.groups[w.rng.IntN(len(w.kafka.groups))]
+		g := w.kafka.groups[w.pick(len(w.kafka.groups))]
 		if len(g.members) == 0 {
 			return false
 		}
 		w.struck(f, nil)
 		w.logf("fault: group %s rebalances", g.name)
+		w.shuffles = true
 		w.kafka.rebalance(g)
+		w.shuffles = false
 	case faultServerCrash:
 		if !w.house.up {
 			return false
@@ -131,24 +150,24 @@ func (w *world) strike(f fault) bool {
 		w.logf("fault: ClickHouse crashes")
 		w.house.crash()
 	case faultBusy:
-		w.house.busyTo = w.now + w.rng.Int64N(10*deadline)
+		w.house.busyTo = w.lasting("busy", w.below(10*deadline), &w.house.busyTo)
 		w.struck(f, nil)
 		w.logf("fault: ClickHouse refuses inserts until %dms", w.house.busyTo-day0)
 	case faultViewBroken:
 		if w.p.Views == 0 {
 			return false
 		}
-		w.house.brokenTo = w.now + w.rng.Int64N(4*deadline)
+		w.house.brokenTo = w.lasting("views fail", w.below(4*deadline), &w.house.brokenTo)
 		w.struck(f, nil)
 		w.logf("fault: views fail until %dms", w.house.brokenTo-day0)
 	case faultForeign:
 		w.struck(f, nil)
 		w.logf("fault: another writer begins")
-		w.foreignWriter(2*w.p.Window + w.rng.IntN(w.p.Window))
+		w.foreignWriter(2*w.p.Window + w.pick(w.p.Window))
 	case faultFailover, faultOldDump, faultFlush, faultStoreRestart, faultStoreDown:
 		return w.strikeStore(f)
 	case faultResetBack, faultResetForward:
-		g := w.kafka.groups[w.rng.IntN(len(w.kafka.groups))]
+		g := w.kafka.groups[w.pick(len(w.kafka.groups))]
 		return w.reset(g, f)
 	case faultCompaction, faultRetention, faultUndecodable:
 		return w.strikeLog(f)
@@ -159,20 +178,20 @@ func (w *world) strike(f fault) bool {
 func (w *world) crash(p *process) {
 	w.logf("fault: %s crashes", p.name)
 	p.crash()
-	back := w.rng.Int64N(500)
+	back := w.below(500)
 	if w.chance(30) {
-		back = w.rng.Int64N(6 * deadline)
+		back = w.below(6 * deadline)
 	}
 	if w.chance(50) {
 		w.kafka.leave(p) // noticed at once
 	} else {
-		w.after(w.rng.Int64N(2*deadline), &task{run: func() {
+		w.within(w.below(2*deadline), loosely, &task{kind: "is missed", what: p, void: func() bool { return p.alive || p.member == 0 }, run: func() {
 			if !p.alive {
 				w.kafka.leave(p)
 			}
 		}})
 	}
-	w.after(back, &task{run: func() {
+	w.within(back, loosely, &task{kind: "starts again", what: p, void: func() bool { return p.alive }, run: func() {
 		if !p.alive {
 			w.kafka.leave(p)
 			w.logf("%s starts again", p.name)
@@ -186,21 +205,34 @@ func (w *world) crash(p *process) {
 func (w *world) pause(p *process) {
 	w.logf("fault: %s is paused", p.name)
 	p.paused = true
+	if w.small != nil && w.pick(2) == 1 {
+		w.holds(p)
+	}
 	born := p.born
 	if w.chance(75) {
-		w.after(w.rng.Int64N(deadline), &task{run: func() {
+		w.within(w.below(deadline), loosely, &task{kind: "is missed", what: p, void: func() bool { return !p.paused || p.born != born || p.member == 0 }, run: func() {
 			if p.paused && p.born == born && p.member != 0 {
 				w.logf("%s is thrown out of its group", p.name)
 				w.kafka.leave(p)
 			}
 		}})
 	}
-	wake := w.rng.Int64N(4 * deadline)
-	w.after(wake, &task{run: func() {
+	wake := w.below(4 * deadline)
+	w.within(wake, loosely, &task{kind: "wakes", what: p, void: func() bool { return !p.paused || p.born != born }, run: func() {
 		if p.paused && p.born == born && p.alive {
 			w.wake(p)
 		}
 	}})
+}
+
+// holds: what the process was about to send is still in its hands.
+func (w *world) holds(p *process) {
+	for _, t := range w.tasks {
+		if t.from != nil && t.from.proc == p && t.kind == "arrives" {
+			w.logf("it has not sent %s of %s yet", t.kind, t.from.name)
+			t.worker, t.run, t.kind = t.from, t.leave, "leaves"
+		}
+	}
 }
 
 func (w *world) wake(p *process) {
@@ -210,11 +242,11 @@ func (w *world) wake(p *process) {
 		return
 	}
 	born := p.born
-	notice := w.rng.Int64N(60)
+	notice := w.below(60)
 	if w.chance(20) {
-		notice = w.rng.Int64N(2 * deadline)
+		notice = w.below(2 * deadline)
 	}
-	w.after(notice, &task{proc: p, run: func() {
+	w.within(notice, loosely, &task{proc: p, kind: "notices", what: p, void: func() bool { return p.born != born || p.member != 0 }, run: func() {
 		if p.born != born || p.member != 0 {
 			return
 		}
@@ -241,7 +273,7 @@ func (w *world) foreignWriter(blocks int) {
 		t.trim(w)
 	}
 	if blocks -= n; blocks > 0 {
-		w.after(2*deadline, &task{run: func() { w.foreignWriter(blocks) }})
+		w.after(2*deadline, &task{kind: "another writer goes on", what: blocks, run: func() { w.foreignWriter(blocks) }})
 	}
 }
 
@@ -252,8 +284,8 @@ func (w *world) strikeStore(f fault) bool {
 		if len(s.past) == 0 {
 			return false
 		}
-		back := 1 + w.rng.IntN(len(s.past))
-		g := w.rng.IntN(w.p.Groups)
+		back := 1 + w.pick(len(s.past))
+		g := w.pick(w.p.Groups)
 		w.struck(f, nil)
 		w.logf("fault: the store fails over, group %d loses the last %d calls", g, back)
 		snap := s.past[len(s.past)-back]
@@ -283,7 +315,7 @@ func (w *world) strikeStore(f fault) bool {
 		s.past = nil
 	case faultStoreDown:
 		w.struck(f, nil)
-		s.downTo = w.now + w.rng.Int64N(3*deadline)
+		s.downTo = w.lasting("store away", w.below(3*deadline), &s.downTo)
 		w.logf("fault: the store is away until %dms", s.downTo-day0)
 	}
 	return true
@@ -292,7 +324,7 @@ func (w *world) strikeStore(f fault) bool {
 // reset is an operator's: the group is stopped, its offset moved, its intent
 // dropped, the group started again.
 func (w *world) reset(g *group, f fault) bool {
-	part := w.rng.IntN(w.p.Partitions)
+	part := w.pick(w.p.Partitions)
 	c, log := g.parts[part], w.kafka.parts[part]
 	if c.offset < 0 {
 		return false
@@ -302,12 +334,12 @@ func (w *world) reset(g *group, f fault) bool {
 		if c.offset <= log.start {
 			return false
 		}
-		to = log.start + w.rng.Int64N(c.offset-log.start)
+		to = log.start + w.below(c.offset-log.start)
 	} else {
 		if c.offset >= log.end {
 			return false
 		}
-		to = c.offset + 1 + w.rng.Int64N(log.end-c.offset)
+		to = c.offset + 1 + w.below(log.end-c.offset)
 	}
 	w.struck(f, nil)
 	w.logf("fault: group %s is stopped, P%d reset from %d to %d", g.name, part, c.offset, to)
@@ -341,7 +373,7 @@ func (w *world) reset(g *group, f fault) bool {
 		}
 	}
 	c.offset = to
-	w.after(w.rng.Int64N(2*deadline), &task{run: func() {
+	w.within(w.below(2*deadline), loosely, &task{kind: "the group starts", what: g, run: func() {
 		for _, p := range w.procs {
 			if p.group == g && !p.alive {
 				p.start()
@@ -352,8 +384,8 @@ func (w *world) reset(g *group, f fault) bool {
 }
 
 func (w *world) strikeLog(f fault) bool {
-	log := w.kafka.parts[w.rng.IntN(w.p.Partitions)]
-	i := w.rng.IntN(len(log.records))
+	log := w.kafka.parts[w.pick(w.p.Partitions)]
+	i := w.pick(len(log.records))
 	r := &log.records[i]
 	switch f {
 	case faultUndecodable:

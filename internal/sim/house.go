@@ -151,7 +151,8 @@ func (wk *worker) insert(e pipeline.Insert) {
 	}
 	var send func(i int)
 	end := func(r writer.Result) {
-		w.after(w.soon(), &task{worker: wk, run: func() { wk.step(pipeline.Inserted{Ref: e.Ref, Result: r, Written: written}) }})
+		ev := pipeline.Inserted{Ref: e.Ref, Result: r, Written: written}
+		w.local(w.soon(), &task{worker: wk, kind: "is answered", what: &ev, run: func() { wk.step(ev) }})
 	}
 	send = func(i int) {
 		number := writer.WholeBatch
@@ -171,7 +172,7 @@ func (wk *worker) insert(e pipeline.Insert) {
 			s.worker = nil
 			switch {
 			case r.Outcome == writer.Written && i+1 < len(pieces):
-				w.after(w.rng.Int64N(5), &task{worker: wk, run: func() { send(i + 1) }})
+				w.local(w.below(5), &task{worker: wk, kind: "sends on", what: s, run: func() { send(i + 1) }})
 				return
 			case i > 0 && r.Outcome == writer.Rejected && r.Cause == writer.Data:
 				for at, p := range pieceOf {
@@ -186,7 +187,7 @@ func (wk *worker) insert(e pipeline.Insert) {
 		}
 		w.house.post(s)
 	}
-	w.after(w.rng.Int64N(3), &task{worker: wk, run: func() { send(0) }})
+	w.local(w.below(3), &task{worker: wk, kind: "sends", what: &e, run: func() { send(0) }})
 }
 
 // pieces cuts rows so that each meets at most L table partitions.
@@ -223,16 +224,18 @@ func (h *house) post(s *statement) {
 	w := h.w
 	wk := s.worker
 	if w.spend(faultLateInsert, wk) {
-		late := w.rng.Int64N(4 * deadline)
+		late := w.below(4 * deadline)
 		w.logf("fault: insert %s is held back for %d ms, its client gives up", short(s.token), late)
 		s.killed = true
-		w.after(late, &task{run: func() { h.arrive(s) }})
-		w.after(w.soon(), &task{worker: wk, run: func() {
+		w.within(late, loosely, &task{kind: "lands late", what: s, run: func() { h.arrive(s) }})
+		w.local(w.soon(), &task{worker: wk, kind: "gives up", what: s, run: func() {
 			s.done(writer.Result{Outcome: writer.Unknown, Cause: writer.Timeout, Message: "timeout", Replica: "r1", Sent: true})
 		}})
 		return
 	}
-	w.after(w.soon(), &task{run: func() { h.arrive(s) }})
+	t := &task{kind: "arrives", what: s, from: wk, run: func() { h.arrive(s) }}
+	t.leave = t.run
+	w.after(w.soon(), t)
 }
 
 // arrive starts the statement on the server.
@@ -246,7 +249,7 @@ func (h *house) arrive(s *statement) {
 	s.entry = &logged{id: s.id, started: w.now}
 	h.log = append(h.log, s.entry)
 	h.running = append(h.running, s)
-	w.after(w.rng.Int64N(4), &task{run: func() { h.check(s) }})
+	w.local(w.below(4), &task{kind: "is checked", what: s, run: func() { h.check(s) }})
 }
 
 func (h *house) end(s *statement, state logState, r writer.Result) {
@@ -271,7 +274,7 @@ func (h *house) end(s *statement, state logState, r writer.Result) {
 		r = writer.Result{Outcome: writer.Unknown, Cause: writer.Network, Message: "cut", Sent: true}
 	}
 	r.Replica = "r1"
-	w.after(w.soon(), &task{worker: s.worker, run: func() { s.done(r) }})
+	w.local(w.soon(), &task{worker: s.worker, kind: "is answered", what: &ended{s, r}, run: func() { s.done(r) }})
 }
 
 // check is what the server does before it writes: the deadline, its limits,
@@ -336,11 +339,11 @@ func (h *house) check(s *statement) {
 // between two steps.
 func (h *house) steps(s *statement, steps []func()) {
 	w := h.w
-	w.after(w.soon()/2, &task{run: func() {
+	w.writes(s, &task{kind: "writes", what: &progress{s, len(steps)}, void: func() bool { return !s.running }, run: func() {
 		if !s.running {
 			return
 		}
-		if (s.worker == nil || s.killed) && !w.p.Finish && w.chance(10) {
+		if (s.worker == nil || s.killed) && !w.p.Finish && w.either(10) {
 			w.logf("server: insert %s is cancelled, its client is gone", short(s.token))
 			h.end(s, logFailed, writer.Result{Outcome: writer.Unknown, Cause: writer.Network})
 			return
@@ -352,6 +355,30 @@ func (h *house) steps(s *statement, steps []func()) {
 		steps[0]()
 		h.steps(s, steps[1:])
 	}})
+}
+
+// ended is a statement's end on its way to the client, progress how many steps
+// it has to go.
+type (
+	ended struct {
+		s *statement
+		r writer.Result
+	}
+	progress struct {
+		s     *statement
+		steps int
+	}
+)
+
+// writes plans a statement's next step. One whose client does not wait for it
+// may take long.
+func (w *world) writes(s *statement, t *task) {
+	ms := w.soon() / 2
+	if s.worker == nil || s.killed || s.worker.gone {
+		w.within(ms, loosely, t)
+		return
+	}
+	w.after(ms, t)
 }
 
 // abandon: the worker is gone, its statements go on without it.
@@ -371,7 +398,7 @@ func (h *house) crash() {
 	for _, s := range append([]*statement(nil), h.running...) {
 		h.end(s, logFailed, writer.Result{Outcome: writer.Unknown, Cause: writer.Network, Message: "connection reset"})
 	}
-	w.after(w.rng.Int64N(3*deadline), &task{run: func() {
+	w.within(w.below(3*deadline), loosely, &task{kind: "the server starts", run: func() {
 		h.up = true
 		h.lostLog = w.now
 		w.logf("ClickHouse is back")
@@ -394,10 +421,10 @@ func (wk *worker) awaitOver(e pipeline.AwaitOver) {
 	var ask func()
 	ask = func() {
 		if w.now-wk.proc.skew <= e.Until {
-			w.after(e.Until-(w.now-wk.proc.skew)+1, &task{worker: wk, run: ask})
+			w.after(e.Until-(w.now-wk.proc.skew)+1, &task{worker: wk, kind: "waits", what: &e, run: ask})
 			return
 		}
-		wk.request("AwaitOver", wk.houseUp, func() (pipeline.Event, answer) {
+		wk.request("AwaitOver", &e, wk.houseUp, func() (pipeline.Event, answer) {
 			for _, stem := range e.Stems {
 				if w.house.count(stem) > 0 {
 					if w.p.Break.Kill {
@@ -414,7 +441,7 @@ func (wk *worker) awaitOver(e pipeline.AwaitOver) {
 			return pipeline.Done{Ref: e.Ref}, answered
 		})
 	}
-	w.after(w.rng.Int64N(3), &task{worker: wk, run: ask})
+	w.local(w.below(3), &task{worker: wk, kind: "waits", what: &e, run: ask})
 }
 
 func (wk *worker) houseUp() bool { return wk.w.house.up }

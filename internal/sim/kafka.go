@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/pipeline"
@@ -83,8 +84,11 @@ func (w *world) cold(k int) bool { return w.now > w.eventMs(k)+horizon }
 func (w *world) newKafka() *kafka {
 	r := rand.New(rand.NewPCG(w.p.World, 0x10c5))
 	k := &kafka{w: w}
-	for id := range w.p.Partitions {
-		p := &partition{id: id, source: batcher.Source{Cluster: "c", Topic: batcher.TopicID{15: 7}, Partition: int32(id)}}
+	if w.small != nil {
+		k.parts = w.small.partitions()
+	}
+	for id := len(k.parts); id < w.p.Partitions; id++ {
+		p := &partition{id: id, source: sourceOf(id)}
 		offset := int64(r.IntN(3))
 		p.start = 0
 		for range w.p.Records {
@@ -119,6 +123,10 @@ func (w *world) newKafka() *kafka {
 		k.groups = append(k.groups, g)
 	}
 	return k
+}
+
+func sourceOf(part int) batcher.Source {
+	return batcher.Source{Cluster: "c", Topic: batcher.TopicID{15: 7}, Partition: int32(part)}
 }
 
 // last is the offset behind the last record.
@@ -189,10 +197,7 @@ func (k *kafka) rebalance(g *group) {
 		if len(live) == 0 {
 			break
 		}
-		owners[i] = live[w.rng.IntN(len(live))]
-		if c.owner != nil && c.owner.member != 0 && w.chance(60) {
-			owners[i] = c.owner
-		}
+		owners[i] = w.assignee(i, c, live)
 	}
 	for i, c := range g.parts {
 		if c.owner != nil && c.owner != owners[i] && c.owner.member != 0 {
@@ -219,6 +224,27 @@ func (k *kafka) rebalance(g *group) {
 	}
 }
 
+// assignee picks who gets a partition. Where all schedules are explored a group
+// that changes gives each partition to the process it began with, if that lives,
+// and a rebalance for its own sake to anyone.
+func (w *world) assignee(part int, c *committed, live []*process) *process {
+	if w.small != nil && !w.shuffles {
+		home := w.procs[part%w.p.Sinks]
+		switch {
+		case slices.Contains(live, home):
+			return home
+		case c.owner != nil && slices.Contains(live, c.owner):
+			return c.owner
+		}
+		return live[0]
+	}
+	p := live[w.pick(len(live))]
+	if w.small == nil && c.owner != nil && c.owner.member != 0 && w.chance(60) {
+		return c.owner
+	}
+	return p
+}
+
 // commit applies a commit at the broker; false: fenced.
 func (k *kafka) commit(g *group, l lease, part int, offset int64, meta string, who string) bool {
 	if !g.member(l.member) || l.generation != g.generation {
@@ -231,6 +257,11 @@ func (k *kafka) commit(g *group, l lease, part int, offset int64, meta string, w
 		k.w.moved++
 	}
 	c.offset, c.meta = offset, meta
+	if k.w.small != nil && c.owner != nil {
+		if wk := c.owner.workers[part]; wk != nil && c.owner.alive {
+			k.w.local(0, &task{worker: wk, kind: "feeds", run: wk.plan}) // whoever it was, it may be behind now
+		}
+	}
 	k.w.checkCommit(g, part)
 	return true
 }

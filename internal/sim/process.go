@@ -56,10 +56,10 @@ func (p *process) start() {
 	p.alive, p.paused = true, false
 	p.born++
 	p.workers = make([]*worker, p.w.p.Partitions)
-	p.skew = p.w.rng.Int64N(20)
+	p.skew = p.w.below(20)
 	p.client = p.w.store.client(p)
 	born := p.born
-	p.w.after(p.w.soon(), &task{proc: p, run: func() {
+	p.w.local(p.w.soon(), &task{proc: p, kind: "joins", run: func() {
 		if p.born == born {
 			p.w.kafka.leave(p) // the coordinator may not have missed its last life yet
 			p.w.kafka.join(p)
@@ -102,7 +102,13 @@ func (p *process) assign(part int) {
 	})
 	p.workers[part] = wk
 	w.logf("%s is assigned, generation %d", wk.name, p.group.generation)
-	w.after(w.soon(), &task{worker: wk, run: wk.fetchCommitted})
+	w.local(w.soon(), &task{worker: wk, kind: "fetches its offset", run: wk.fetchCommitted})
+}
+
+// began is what a worker begins with.
+type began struct {
+	offset int64
+	intent *offsets.Intent
 }
 
 func (wk *worker) fetchCommitted() {
@@ -114,7 +120,7 @@ func (wk *worker) fetchCommitted() {
 		w.fail("I4", "our own intent can't be read: %v", err)
 	}
 	start, end := w.kafka.parts[wk.part].start, w.kafka.parts[wk.part].end
-	w.after(w.soon(), &task{worker: wk, run: func() {
+	w.local(w.soon(), &task{worker: wk, kind: "begins", what: &began{offset, in}, run: func() {
 		if offset >= 0 && offset < start {
 			wk.step(pipeline.Broken{Reason: "offsets are gone", Cure: "resolve"})
 			return
@@ -158,7 +164,7 @@ func (wk *worker) plan() {
 		return
 	}
 	wk.fed = true
-	wk.w.after(wk.w.soon(), &task{worker: wk, run: wk.feed})
+	wk.w.local(wk.w.soon(), &task{worker: wk, kind: "feeds", run: wk.feed})
 }
 
 // feed is the shell's: cut when it is time, else tell the machine it is idle.
@@ -170,27 +176,28 @@ func (wk *worker) feed() {
 	}
 	if wk.m.Ready() && !w.chance(15) {
 		_, next, _ := wk.m.Position()
-		if b := w.kafka.cut(wk, wk.m.WantFrom(next), 1+w.rng.IntN(w.p.MaxCut)); b != nil {
+		if b := w.kafka.cut(wk, wk.m.WantFrom(next), 1+w.pick(w.p.MaxCut)); b != nil {
 			w.logf("%s cuts %s: %s", wk.name, b.Range, w.recordsText(b))
 			wk.step(pipeline.Cut{Batch: b})
 			return
 		}
 	}
-	before, _, _ := wk.m.Position()
 	effects := wk.m.Step(w.now-wk.proc.skew, pipeline.Idle{})
-	if len(effects) == 0 && w.chance(2) {
+	if len(effects) == 0 && (w.chance(2) || w.small != nil && wk.setBack()) {
 		effects = wk.m.Step(w.now-wk.proc.skew, pipeline.Again{})
 	}
 	for _, e := range effects {
 		wk.perform(e)
 	}
-	_ = before
+	if w.small != nil {
+		return // woken by what changes
+	}
 	if !w.settledWorker(wk) || w.chance(20) {
 		wk.fed = true
-		w.after(20+w.rng.Int64N(200), &task{worker: wk, run: wk.feed})
+		w.after(20+w.below(200), &task{worker: wk, run: wk.feed})
 	} else {
 		wk.fed = true
-		w.after(2000+w.rng.Int64N(20000), &task{worker: wk, run: wk.feed})
+		w.after(2000+w.below(20000), &task{worker: wk, run: wk.feed})
 	}
 }
 
@@ -231,7 +238,7 @@ func (wk *worker) perform(e pipeline.Effect) {
 	case pipeline.Isolate:
 		wk.isolate(e)
 	case pipeline.AskOwners:
-		wk.request("AskOwners", nil, func() (pipeline.Event, answer) {
+		wk.request("AskOwners", &e, nil, func() (pipeline.Event, answer) {
 			gone, passed := make([]bool, len(e.Owners)), make([]bool, len(e.Owners))
 			for i, o := range e.Owners {
 				gone[i], passed[i] = w.kafka.gone(o.Group, o.Source, o.Offset)
@@ -239,7 +246,7 @@ func (wk *worker) perform(e pipeline.Effect) {
 			return pipeline.OwnersGone{Ref: e.Ref, Gone: gone, Passed: passed}, answered
 		})
 	case pipeline.DeadLetter:
-		wk.request("DeadLetter", nil, func() (pipeline.Event, answer) {
+		wk.request("DeadLetter", &e, nil, func() (pipeline.Event, answer) {
 			for _, l := range e.Letters {
 				o := l.Row.Batch.Records[l.Row.Index].Offset
 				if !w.letters[place{wk.part, o}] {
@@ -251,7 +258,11 @@ func (wk *worker) perform(e pipeline.Effect) {
 			return pipeline.Done{Ref: e.Ref}, answered
 		})
 	case pipeline.Sleep:
-		w.after(e.Millis, &task{worker: wk, run: func() { wk.step(pipeline.Done{Ref: e.Ref}) }})
+		ms := e.Millis
+		if w.small != nil {
+			ms = max(ms, deadline/2) // a slow process sleeps in fewer steps
+		}
+		w.after(ms, &task{worker: wk, kind: "sleeps", what: &e, run: func() { wk.step(pipeline.Done{Ref: e.Ref}) }})
 	default:
 		w.fail("panic", "effect %T is not known to the simulation", e)
 	}
@@ -265,121 +276,3 @@ const (
 	again           // not now: the client repeats
 	silent          // never: the client's assignment is over
 )
-
-// request sends something to a server: it leaves the process, arrives, and is
-// answered, each in a step of its own. The request or its answer may get lost,
-// or the request may land late, after the client has repeated it; the client
-// repeats until it is answered.
-func (wk *worker) request(name string, up func() bool, apply func() (pipeline.Event, answer)) {
-	w := wk.w
-	over := false
-	var leave func()
-	retry := func() { w.after(20+w.rng.Int64N(300), &task{worker: wk, run: leave}) }
-	arrive := func() {
-		if up != nil && !up() {
-			retry()
-			return
-		}
-		ev, how := apply()
-		if over || wk.gone {
-			return // an answer that nobody awaits
-		}
-		switch how {
-		case again:
-			retry()
-			return
-		case silent:
-			return
-		}
-		if w.spend(faultLostReply, wk) {
-			w.logf("fault: the answer to %s of %s is lost", name, wk.name)
-			retry()
-			return
-		}
-		w.after(w.soon(), &task{worker: wk, run: func() {
-			if over {
-				return
-			}
-			over = true
-			wk.step(ev)
-		}})
-	}
-	leave = func() {
-		if over {
-			return
-		}
-		if w.spend(faultLateLanding, wk) {
-			late := w.rng.Int64N(4 * deadline)
-			w.logf("fault: %s of %s is held back for %d ms and repeated meanwhile", name, wk.name, late)
-			w.after(late, &task{run: arrive})
-			retry()
-			return
-		}
-		w.after(w.soon(), &task{run: arrive})
-	}
-	w.after(w.rng.Int64N(3), &task{worker: wk, run: leave})
-}
-
-// commit sends the commit under the worker's lease of the moment it leaves.
-func (wk *worker) commit(e pipeline.Commit) {
-	w := wk.w
-	meta := ""
-	if !e.Intent.Empty() {
-		text, err := e.Intent.Encode()
-		if err != nil {
-			w.fail("panic", "the intent can't be written: %v", err)
-		}
-		if len(text) > w.p.Metadata {
-			w.fail("R", "%s: an intent of %d bytes does not fit %d", wk.name, len(text), w.p.Metadata)
-		}
-		meta = text
-	}
-	if e.Offset < wk.floor {
-		w.fail("F5", "%s commits %d below its own %d", wk.name, e.Offset, wk.floor)
-	}
-	wk.floor = e.Offset
-	over := false
-	var leave func()
-	retry := func() { w.after(20+w.rng.Int64N(300), &task{worker: wk, run: leave}) }
-	leave = func() {
-		if over {
-			return
-		}
-		l := wk.lease
-		if w.p.Break.CurrentGeneration {
-			l = lease{wk.proc.member, wk.proc.generation}
-		}
-		arrive := func() {
-			ok := w.kafka.commit(wk.proc.group, l, wk.part, e.Offset, meta, wk.name)
-			if over || wk.gone {
-				return
-			}
-			if !ok {
-				if l != wk.lease || w.p.Break.CurrentGeneration {
-					retry()
-				}
-				return // fenced: the assignment is over, its end is on the way
-			}
-			if w.spend(faultLostReply, wk) {
-				w.logf("fault: the answer to the commit of %s is lost", wk.name)
-				retry()
-				return
-			}
-			w.after(w.soon(), &task{worker: wk, run: func() {
-				if !over {
-					over = true
-					wk.step(pipeline.Done{Ref: e.Ref})
-				}
-			}})
-		}
-		if w.spend(faultLateCommit, wk) {
-			late := w.rng.Int64N(4 * deadline)
-			w.logf("fault: the commit of %s (%d) is held back for %d ms and repeated meanwhile", wk.name, e.Offset, late)
-			w.after(late, &task{run: arrive})
-			retry()
-			return
-		}
-		w.after(w.soon(), &task{run: arrive})
-	}
-	w.after(w.rng.Int64N(3), &task{worker: wk, run: leave})
-}

@@ -41,7 +41,11 @@ func (s *store) remember() {
 		return
 	}
 	snap := s.mem.Snapshot()
-	if s.past = append(s.past, snap); len(s.past) > moments {
+	most := moments
+	if s.w.small != nil {
+		most = 2
+	}
+	if s.past = append(s.past, snap); len(s.past) > most {
 		s.past = s.past[1:]
 	}
 	if s.dump == nil && s.w.chance(2) {
@@ -92,21 +96,28 @@ func (s *store) open(groupName string) (*dedup.Store, error) {
 	})
 }
 
+// sent is what a call to the store goes by.
+type sent struct {
+	e      pipeline.Effect
+	lives  int  // of the process
+	before bool // it has arrived before
+}
+
 // do sends an effect to the store, as the shell does.
 func (c *storeClient) do(wk *worker, e pipeline.Effect) {
 	w := wk.w
 	lives := wk.proc.born
-	var first bool
-	wk.request(wk.at, func() bool { return w.now >= w.store.downTo }, func() (pipeline.Event, answer) {
+	call := &sent{e: e, lives: lives}
+	wk.request(wk.at, call, func() bool { return w.now >= w.store.downTo }, func() (pipeline.Event, answer) {
 		store := c.s
-		if wk.gone && first || wk.proc.born != lives || !wk.proc.alive {
+		if wk.gone && call.before || wk.proc.born != lives || !wk.proc.alive {
 			// The client is gone; what it sent lands all the same.
 			if _, ok := e.(pipeline.Publish); ok {
 				return nil, silent // its bytes hang on what the client knew
 			}
 			store = nil
 		}
-		first = true
+		call.before = true
 		if store == nil {
 			var err error
 			if store, err = w.store.open(wk.proc.group.name); err != nil {

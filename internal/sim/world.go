@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,8 @@ import (
 const (
 	deadline = 5000 // D, ms
 	horizon  = 1000 * deadline
+	never    = 1 << 60
+	loosely  = 2 * deadline // how long what may happen at any time is waited for, where all schedules are explored
 	day0     = 1_700_000_000_000
 )
 
@@ -41,24 +44,37 @@ type task struct {
 	worker *worker // it happens only while this worker lives and its process runs
 	proc   *process
 	run    func()
+
+	// For the exploration of all schedules.
+	kind  string // with what: all that run goes by
+	what  any    // a pointer, or a value
+	loose bool   // it may happen at any time between due and last
+	last  int64
+	void  func() bool // it would do nothing
+	from  *worker     // a request on its way, and how it leaves once more
+	leave func()
 }
 
 // world is one run.
 type world struct {
-	p    Params
-	rng  *rand.Rand
-	now  int64
-	step int
+	p      Params
+	choose chooser
+	small  *Small // nil: not explored, but by a seed
+	now    int64
+	step   int
 
-	tasks  []*task
-	kafka  *kafka
-	store  *store
-	house  *house
-	procs  []*process
-	budget [faults]int
-	calm   bool
-	nonces uint32
-	moved  int // counts what was settled
+	tasks    []*task
+	kafka    *kafka
+	store    *store
+	house    *house
+	procs    []*process
+	budget   [faults]int
+	left     int // of all faults, where all schedules are explored
+	shuffles bool
+	calm     bool
+	nonces   uint32
+	moved    int // counts what was settled
+	movedAt  int64
 
 	letters map[place]bool
 	seen    Coverage
@@ -83,16 +99,11 @@ type Result struct {
 
 // Run runs one world. With trace it keeps the schedule.
 func Run(p Params, trace bool) (res Result) {
-	w := &world{p: p, rng: rand.New(rand.NewPCG(p.Seed, 0x0ce51)), now: day0, tracing: trace, letters: map[place]bool{}}
+	w := &world{p: p, choose: bySeed{rand.New(rand.NewPCG(p.Seed, 0x0ce51))}, now: day0, tracing: trace, letters: map[place]bool{}}
 	w.budget = p.Faults
 	defer func() {
 		if r := recover(); r != nil {
-			v, ok := r.(*Violation)
-			if !ok {
-				v = &Violation{"panic", fmt.Sprint(r) + stackOf()}
-			}
-			w.logf("VIOLATION %s", v.Error())
-			res.Violation = v
+			res.Violation = w.violation(r)
 		}
 		res.Steps, res.Trace, res.Seen = w.step, w.lines, w.seen
 	}()
@@ -100,6 +111,16 @@ func Run(p Params, trace bool) (res Result) {
 	w.play()
 	res.Halts = w.halts()
 	return res
+}
+
+// violation is what a run panicked with.
+func (w *world) violation(r any) *Violation {
+	v, ok := r.(*Violation)
+	if !ok {
+		v = &Violation{"panic", fmt.Sprint(r) + stackOf()}
+	}
+	w.logf("VIOLATION %s", v.Error())
+	return v
 }
 
 // stackOf keeps the frames of the machine.
@@ -125,30 +146,11 @@ func (w *world) logf(format string, args ...any) {
 	}
 }
 
-// after plans something.
-func (w *world) after(ms int64, t *task) {
-	t.due = w.now + ms
-	w.tasks = append(w.tasks, t)
-}
-
-func (w *world) chance(percent int) bool { return w.rng.IntN(100) < percent }
-
-// soon is a short delay: most steps take milliseconds, a few much longer.
-func (w *world) soon() int64 {
-	switch w.rng.IntN(20) {
-	case 0:
-		return w.rng.Int64N(1500)
-	case 1, 2:
-		return w.rng.Int64N(150)
-	}
-	return w.rng.Int64N(8)
-}
-
 // play runs the world with faults until they are used up or it is time, then
 // without until everything is settled.
 func (w *world) play() {
 	for w.step = 0; w.step < w.p.Steps; w.step++ {
-		if w.rng.IntN(1000) < w.p.FaultRate && w.fault() {
+		if w.pick(1000) < w.p.FaultRate && w.fault() {
 			continue
 		}
 		if !w.turn() && w.done() {
@@ -181,19 +183,9 @@ const patience = 8_000
 func (w *world) turn() bool {
 	var ready []int
 	first := int64(-1)
-	keep := w.tasks[:0]
-	for _, t := range w.tasks {
-		if t.worker != nil && t.worker.gone || t.proc != nil && !t.proc.alive {
-			continue
-		}
-		keep = append(keep, t)
-	}
-	for i := len(keep); i < len(w.tasks); i++ {
-		w.tasks[i] = nil
-	}
-	w.tasks = keep
+	w.tasks = slices.DeleteFunc(w.tasks, (*task).dead)
 	for i, t := range w.tasks {
-		if t.worker != nil && t.worker.proc.paused || t.proc != nil && t.proc.paused {
+		if t.asleep() {
 			continue
 		}
 		if t.due <= w.now {
@@ -209,11 +201,11 @@ func (w *world) turn() bool {
 		w.now = first
 		return true
 	}
-	i := ready[w.rng.IntN(len(ready))]
+	i := ready[w.pick(len(ready))]
 	t := w.tasks[i]
 	w.tasks = append(w.tasks[:i], w.tasks[i+1:]...)
 	t.run()
-	w.now += w.rng.Int64N(3)
+	w.now += w.below(3)
 	return true
 }
 

@@ -1,0 +1,389 @@
+package sim
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// tired: nothing was settled for so long, in virtual milliseconds, that nothing
+// will be.
+const tired = 200_000
+
+// Exploration is what all schedules of a small world came to.
+type Exploration struct {
+	World       *Small
+	States      int
+	Transitions int
+	Depth       int // steps of the longest way to a new state
+	Ends        int // states in which everything is settled
+	Stopped     int // states in which a partition is stopped (I4)
+	Took        time.Duration
+	Complete    bool // nothing is left unexplored
+	Broken      []Broken
+}
+
+// Broken is a way to a broken promise.
+type Broken struct {
+	Violation *Violation
+	Way       []byte // the choices
+}
+
+// Explore goes through all schedules of a small world, up to most states. It
+// walks depth first, with so many walkers; shortest: breadth first with one
+// walker, up to the first violation.
+func Explore(s *Small, walkers, most int, shortest bool) Exploration {
+	x := &explorer{small: s, most: most, shortest: shortest, ids: make([]shard, 64)}
+	for i := range x.ids {
+		x.ids[i].known = map[uint64]uint32{}
+	}
+	x.idle = sync.NewCond(&x.mu)
+	x.todo = []branch{{from: noState}}
+	start := time.Now()
+	var wg sync.WaitGroup
+	if shortest {
+		walkers = 1
+	}
+	for range walkers {
+		wg.Go(x.walk)
+	}
+	wg.Wait()
+	e := Exploration{World: s, States: int(x.states.Load()), Transitions: int(x.transitions.Load()), Depth: x.depth,
+		Complete: !x.stopped.Load(), Broken: x.broken}
+	for _, m := range x.marks {
+		if m&markDone != 0 {
+			e.Ends++
+		}
+		if m&markHalted != 0 {
+			e.Stopped++
+		}
+	}
+	if e.Complete && len(e.Broken) == 0 {
+		e.Broken = x.stuck()
+	}
+	sort.Slice(e.Broken, func(i, j int) bool { return len(e.Broken[i].Way) < len(e.Broken[j].Way) })
+	e.Took = time.Since(start)
+	return e
+}
+
+const noState = ^uint32(0)
+
+const (
+	markDone   = 1 << iota // everything is settled, or waits for what is stopped
+	markHalted             // a partition is stopped
+)
+
+// explorer is the search: the world is run again from its beginning for each
+// branch, since what is under way in it can't be copied.
+type explorer struct {
+	small    *Small
+	most     int
+	shortest bool
+
+	ids         []shard
+	states      atomic.Int64
+	transitions atomic.Int64
+	stopped     atomic.Bool
+
+	mu      sync.Mutex
+	idle    *sync.Cond
+	todo    []branch
+	working int
+	depth   int
+	marks   []uint8
+	parents []parent
+	edges   []uint64 // without those that take a fault: from<<32 | to
+	broken  []Broken
+}
+
+type shard struct {
+	mu    sync.Mutex
+	known map[uint64]uint32
+}
+
+// branch is a way that has not been gone: the choices up to it, and the state
+// that the last step of it leaves.
+type branch struct {
+	way  []byte
+	from uint32
+}
+
+type parent struct {
+	from uint32
+	way  []byte // the choices of the step
+}
+
+// id names a state; fresh: it was not known.
+func (x *explorer) id(hash uint64) (id uint32, fresh bool) {
+	s := &x.ids[hash%uint64(len(x.ids))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.known[hash]
+	if !ok {
+		id = uint32(x.states.Add(1) - 1)
+		s.known[hash] = id
+	}
+	return id, !ok
+}
+
+func (x *explorer) next() (branch, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for len(x.todo) == 0 && x.working > 0 {
+		x.idle.Wait()
+	}
+	if len(x.todo) == 0 || x.stopped.Load() {
+		x.idle.Broadcast()
+		return branch{}, false
+	}
+	var b branch
+	if x.shortest {
+		b, x.todo = x.todo[0], x.todo[1:]
+	} else {
+		b, x.todo = x.todo[len(x.todo)-1], x.todo[:len(x.todo)-1]
+	}
+	x.working++
+	return b, true
+}
+
+func (x *explorer) walk() {
+	hash := newStateHash()
+	for {
+		b, ok := x.next()
+		if !ok {
+			return
+		}
+		g := &goer{x: x, hash: hash, branch: b, at: b.from}
+		g.run()
+		x.mu.Lock()
+		x.working--
+		x.todo = append(x.todo, g.found...)
+		x.edges = append(x.edges, g.edges...)
+		x.depth = max(x.depth, g.depth)
+		x.marks = grow(x.marks, int(x.states.Load()))
+		x.parents = grow(x.parents, int(x.states.Load()))
+		for _, s := range g.fresh {
+			x.marks[s.id], x.parents[s.id] = s.marks, s.parent
+		}
+		if g.violation != nil {
+			x.broken = append(x.broken, Broken{g.violation, g.taken})
+			if x.shortest || len(x.broken) >= 20 {
+				x.stopped.Store(true)
+			}
+		}
+		if int(x.states.Load()) > x.most {
+			x.stopped.Store(true)
+		}
+		x.idle.Broadcast()
+		x.mu.Unlock()
+	}
+}
+
+func grow[T any](s []T, n int) []T {
+	for len(s) < n {
+		var zero T
+		s = append(s, zero)
+	}
+	return s
+}
+
+// goer goes one branch: back to where it begins, then on until a state that is
+// known. It chooses for the world.
+type goer struct {
+	x      *explorer
+	hash   *stateHash
+	branch branch
+	at     uint32 // the state that was left last
+	taken  []byte
+	step   int // choices before the step under way
+
+	found     []branch
+	edges     []uint64
+	fresh     []freshState
+	depth     int
+	violation *Violation
+}
+
+type freshState struct {
+	id     uint32
+	marks  uint8
+	parent parent
+}
+
+func (g *goer) pick(n int) int {
+	i := len(g.taken)
+	if i < len(g.branch.way) {
+		g.taken = append(g.taken, g.branch.way[i])
+		return int(g.branch.way[i])
+	}
+	for c := n - 1; c > 0; c-- {
+		g.found = append(g.found, branch{append(g.taken[:i:i], byte(c)), g.at})
+	}
+	g.taken = append(g.taken, 0)
+	return 0
+}
+
+func (g *goer) below(int64) int64       { return 0 }
+func (g *goer) soon() int64             { return 0 }
+func (g *goer) chance(percent int) bool { return percent > 50 }
+func (g *goer) either(int) bool         { return g.pick(2) == 1 }
+func (g *goer) meets() bool             { return g.pick(2) == 1 }
+
+func (g *goer) run() {
+	w := newSmallWorld(g.x.small, g, false)
+	defer func() {
+		if r := recover(); r != nil {
+			g.violation = w.violation(r)
+		}
+	}()
+	w.begin()
+	if g.branch.from == noState && !g.arrived(w, w.left) {
+		return
+	}
+	for {
+		moves := w.moves()
+		if len(moves) == 0 {
+			return
+		}
+		left := w.left
+		g.step = len(g.taken)
+		w.make(moves[g.pick(len(moves))])
+		if len(g.taken) < len(g.branch.way) {
+			continue // still on the way back
+		}
+		g.x.transitions.Add(1)
+		if !g.arrived(w, left) {
+			return
+		}
+	}
+}
+
+// arrived looks at the state after a step; false: go no further.
+func (g *goer) arrived(w *world, left int) bool {
+	id, fresh := g.x.id(g.hash.of(w))
+	if g.at != noState && w.left == left {
+		g.edges = append(g.edges, uint64(g.at)<<32|uint64(id))
+	}
+	if !fresh {
+		return false
+	}
+	s := freshState{id: id, parent: parent{g.at, append([]byte(nil), g.taken[min(g.step, len(g.taken)):]...)}}
+	g.at = id
+	g.depth = max(g.depth, w.step)
+	halts := w.halts()
+	if len(halts) > 0 {
+		s.marks |= markHalted
+		for _, h := range halts {
+			w.justified(h)
+		}
+	}
+	if w.settled(halts) {
+		s.marks |= markDone
+		w.finalChecks()
+	}
+	g.fresh = append(g.fresh, s)
+	return !w.tired()
+}
+
+// settled: everything is, or what is not waits for what is stopped.
+func (w *world) settled(halts []string) bool {
+	return w.done() || len(halts) > 0 && (w.tired() || w.nothingGoes())
+}
+
+func (w *world) tired() bool { return w.now-w.movedAt > tired }
+
+// nothingGoes: no step is left but faults.
+func (w *world) nothingGoes() bool {
+	for _, t := range w.tasks {
+		if !t.idle() && !t.asleep() {
+			return false
+		}
+	}
+	return true
+}
+
+// stuck finds states from which, without another fault, nothing leads to an end.
+func (x *explorer) stuck() []Broken {
+	into := make([][]uint32, len(x.marks))
+	for _, e := range x.edges {
+		to := uint32(e)
+		into[to] = append(into[to], uint32(e>>32))
+	}
+	ends := make([]bool, len(x.marks))
+	var list []uint32
+	for i, m := range x.marks {
+		if m&markDone != 0 {
+			ends[i] = true
+			list = append(list, uint32(i))
+		}
+	}
+	for len(list) > 0 {
+		s := list[len(list)-1]
+		list = list[:len(list)-1]
+		for _, from := range into[s] {
+			if !ends[from] {
+				ends[from] = true
+				list = append(list, from)
+			}
+		}
+	}
+	var out []Broken
+	for i, ok := range ends {
+		if ok {
+			continue
+		}
+		var way []byte
+		for s := uint32(i); s != noState; s = x.parents[s].from {
+			way = append(append([]byte(nil), x.parents[s].way...), way...)
+		}
+		out = append(out, Broken{&Violation{"stuck", "from here on, without another fault, nothing leads to an end"}, way})
+	}
+	return out
+}
+
+// Replay goes a way again and writes it down.
+func Replay(s *Small, way []byte) Result {
+	x := &explorer{small: s}
+	g := &goer{x: x, branch: branch{way: way}}
+	w := newSmallWorld(s, g, true)
+	func() {
+		defer func() {
+			if r := recover(); r != nil {
+				w.violation(r)
+			}
+		}()
+		w.begin()
+		for len(g.taken) < len(way) {
+			moves := w.moves()
+			w.make(moves[g.pick(len(moves))])
+		}
+		for _, h := range w.halts() {
+			w.justified(h)
+		}
+		if w.done() {
+			w.finalChecks()
+		}
+	}()
+	return Result{Steps: w.step, Trace: w.lines, Halts: w.halts(), Seen: w.seen}
+}
+
+func newSmallWorld(s *Small, c chooser, trace bool) *world {
+	return &world{p: s.params(), choose: c, small: s, now: day0, movedAt: day0, tracing: trace, letters: map[place]bool{}}
+}
+
+// Table is a line a world.
+func Table(list []Exploration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-34s %9s %12s %6s %8s %8s %10s %7s\n", "world", "states", "transitions", "depth", "ends", "stopped", "violations", "seconds")
+	for _, e := range list {
+		fmt.Fprintf(&b, "%-34s %9d %12d %6d %8d %8d %10d %7.1f", e.World.Name, e.States, e.Transitions, e.Depth, e.Ends, e.Stopped, len(e.Broken), e.Took.Seconds())
+		if !e.Complete {
+			b.WriteString("  not complete")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,434 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"sort"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/pipeline"
+)
+
+// A stateHash writes down everything that the future of a world hangs on, so
+// that two worlds which differ in nothing else are explored once. What a field
+// means is told by meanings; one that is not listed there is written as it is:
+// then two worlds may be taken for different, but never for the same.
+//
+// Times are written relative to now. Nonces, epochs, members and generations are
+// never given twice, so only which of them are the same matters: they are named
+// by their order of appearance.
+type stateHash struct {
+	w       *world
+	buf     []byte
+	nonces  map[uint64]uint64
+	epochs  map[uint64]uint64
+	seen    map[uintptr]uint64
+	worker  *worker // whose request is being written
+	intents map[string]*offsets.Intent
+	plans   map[reflect.Type][]fieldPlan
+	groups  int
+}
+
+type meaning uint8
+
+const (
+	plain   meaning = iota
+	skipped         // constant, scratch, or follows from the rest
+	instant         // milliseconds of virtual time; 0: none
+	nonce
+	epoch
+	byGroup // an array with one element a hash-tag group, of epochs
+	await   // the call a lane awaits: which number it has does not matter
+)
+
+var meanings = map[string]meaning{
+	"pipeline.Machine.cfg": skipped, "pipeline.Machine.out": skipped, "pipeline.Machine.now": skipped, "pipeline.Machine.seen": skipped,
+	"pipeline.Machine.rows": skipped, "pipeline.Machine.seq": skipped, "pipeline.Machine.waitsFor": skipped,
+	"pipeline.Machine.mainRef": await, "pipeline.Machine.gateRef": await,
+	"pipeline.job.nonce": nonce, "pipeline.job.old": nonce, "pipeline.job.met": nonce,
+	"pipeline.job.left": instant, "pipeline.job.replied": instant, "pipeline.job.asked": instant, "pipeline.job.safeAt": instant,
+	"pipeline.job.attempt": skipped, "pipeline.job.lastly": skipped, // of the query id, and of what people are told
+	"pipeline.lateSet.nonce": nonce, "pipeline.lateSet.claimed": instant, "pipeline.lateSet.replied": instant,
+	"pipeline.Batch.nonce": nonce, "pipeline.Batch.stray": nonce, "pipeline.Batch.heldSince": instant,
+	"pipeline.gateLane.nonce": nonce, "pipeline.gateLane.left": instant, "pipeline.gateLane.vouched": instant,
+	"pipeline.Claim.Nonce": nonce, "pipeline.Renew.Old": nonce, "pipeline.Renew.Nonce": nonce, "pipeline.Release.Nonce": nonce,
+	"pipeline.Settle.Nonces": nonce, "pipeline.TakeOver.Nonce": nonce,
+	"pipeline.Insert.Deadline": instant, "pipeline.Insert.Attempt": skipped, "pipeline.AwaitOver.Until": instant,
+	"pipeline.AskFacts.FirstAttempt": instant, "pipeline.AskFacts.Deadline": instant,
+	"offsets.Sent.Nonce": nonce, "offsets.Sent.Attempt": skipped, "offsets.Sent.Table": skipped,
+	"dedup.Owner.Nonce": nonce, "dedup.Answer.Nonce": nonce, "dedup.Item.Nonce": nonce,
+	"dedup.Ticket.epochs": byGroup, "dedup.groupState.epoch": epoch, "dedup.groupState.swapEpoch": epoch,
+	"dedup.groupState.names": skipped, "dedup.groupState.told": skipped, // looked up again; told people
+	"dedup.source.epoch": byGroup, "dedup.source.text": skipped,
+	"dedup.marker.epoch": epoch, "dedup.marker.q": instant, "dedup.marker.verify": instant, "dedup.marker.id": skipped,
+	"dedup.marker.max":    skipped, // slots of arrival are not used
+	"dedup.entry.nonce":   nonce,
+	"dedup.entry.id":      skipped, // written by name
+	"dedup.claim.expires": skipped, // no run comes near the horizon
+	"sim.row.at":          skipped, "sim.statement.deadline": instant, "sim.statement.started": instant,
+	"sim.statement.entry": skipped, "sim.statement.id": skipped, "sim.statement.stem": skipped, "sim.logged.started": instant,
+	"sim.request.name": skipped, "sim.sent.lives": skipped,
+	"writer.Result.Message": skipped,
+	"sim.block.at":          skipped, // no window is over within a run
+}
+
+type fieldPlan struct {
+	index int
+	means meaning
+}
+
+func newStateHash() *stateHash {
+	return &stateHash{intents: map[string]*offsets.Intent{}, plans: map[reflect.Type][]fieldPlan{}}
+}
+
+// of hashes the state of a world.
+func (h *stateHash) of(w *world) uint64 {
+	h.w, h.buf, h.groups = w, h.buf[:0], w.p.Groups
+	h.nonces, h.epochs, h.seen = map[uint64]uint64{}, map[uint64]uint64{}, map[uintptr]uint64{}
+	h.world()
+	return xxhash.Sum64(h.buf)
+}
+
+func (h *stateHash) num(n uint64)  { h.buf = binary.AppendUvarint(h.buf, n) }
+func (h *stateHash) text(s string) { h.num(uint64(len(s))); h.buf = append(h.buf, s...) }
+func (h *stateHash) time(ms int64) {
+	if ms == 0 || ms >= never {
+		h.num(uint64(ms))
+		return
+	}
+	h.num(uint64(ms-h.w.now)<<1 | 1)
+}
+
+func (h *stateHash) flag(b bool) {
+	if b {
+		h.buf = append(h.buf, 1)
+	} else {
+		h.buf = append(h.buf, 0)
+	}
+}
+
+// named writes a number that is never given twice. Small ones only: the nonce of
+// a claim that is settled for good is a constant.
+func (h *stateHash) named(names map[uint64]uint64, n uint64) {
+	if n == 0 || n > 1<<30 && n < 1<<40 {
+		h.num(n)
+		return
+	}
+	name, ok := names[n]
+	if !ok {
+		name = uint64(len(names) + 1)
+		names[n] = name
+	}
+	h.num(name << 1)
+}
+
+func (h *stateHash) world() {
+	w := h.w
+	h.num(uint64(w.left))
+	// What the checks ask of the faults that were.
+	f := &w.p.Faults
+	h.flag(f[faultFailover]+f[faultFlush]+f[faultOldDump] > 0)
+	h.flag(f[faultLateCommit] > 0)
+	h.flag(f[faultRetention] > 0)
+	harmful := false
+	for i, n := range f {
+		harmful = harmful || n > 0 && !harmless(fault(i), w.p.Finish)
+	}
+	h.flag(harmful)
+	h.store()
+	for _, g := range w.kafka.groups {
+		h.group(g)
+	}
+	h.letters()
+	for _, p := range w.kafka.parts {
+		h.walk(reflect.ValueOf(p), plain)
+	}
+	h.house()
+	for _, p := range w.procs {
+		h.process(p)
+	}
+	h.tasks()
+}
+
+func (h *stateHash) letters() {
+	var list []int
+	for p := range h.w.letters {
+		list = append(list, p.part<<20|int(p.offset))
+	}
+	sort.Ints(list)
+	h.num(uint64(len(list)))
+	for _, n := range list {
+		h.num(uint64(n))
+	}
+}
+
+func (h *stateHash) group(g *group) {
+	for _, p := range h.w.procs {
+		h.flag(p.group == g && g.member(p.member))
+	}
+	for _, c := range g.parts {
+		h.num(uint64(c.offset))
+		h.intent(c.meta)
+		h.processRef(c.owner)
+		h.walk(reflect.ValueOf(c.skipped), plain)
+		h.walk(reflect.ValueOf(c.dropped), plain)
+	}
+}
+
+func (h *stateHash) intent(meta string) {
+	in, ok := h.intents[meta]
+	if !ok {
+		in, _ = offsets.Decode(meta)
+		h.intents[meta] = in
+	}
+	h.walk(reflect.ValueOf(in), plain)
+}
+
+func (h *stateHash) processRef(p *process) {
+	for i, q := range h.w.procs {
+		if p == q {
+			h.num(uint64(i + 1))
+			return
+		}
+	}
+	h.num(0)
+}
+
+func (h *stateHash) lease(l lease, wk *worker) {
+	g := wk.proc.group
+	h.flag(g.member(l.member) && l.generation == g.generation)
+	h.flag(l == wk.lease)
+}
+
+func (h *stateHash) process(p *process) {
+	h.flag(p.alive)
+	h.flag(p.paused)
+	h.flag(p.member != 0)
+	h.flag(p.generation == p.group.generation)
+	if p.client.s != nil && p.alive {
+		h.walk(reflect.ValueOf(p.client.s), plain)
+	}
+	for _, wk := range p.workers {
+		if wk == nil {
+			h.num(0)
+			continue
+		}
+		h.num(1)
+		h.lease(wk.lease, wk)
+		h.num(uint64(wk.counted))
+		h.num(uint64(wk.floor))
+		h.flag(wk.fed)
+		h.walk(reflect.ValueOf(wk.halt), plain)
+		h.worker = wk
+		h.walk(reflect.ValueOf(wk.m), plain)
+		h.worker = nil
+	}
+}
+
+// workerRef names a worker. One that is gone has nothing but its name and lease.
+func (h *stateHash) workerRef(wk *worker) {
+	if wk == nil {
+		h.num(0)
+		return
+	}
+	h.processRef(wk.proc)
+	h.num(uint64(wk.part))
+	h.flag(wk.gone)
+	if wk.gone {
+		h.lease(wk.lease, wk)
+	}
+}
+
+func (h *stateHash) house() {
+	s := h.w.house
+	h.flag(s.up)
+	for _, t := range s.targets() {
+		for _, rows := range t.rows {
+			h.walk(reflect.ValueOf(rows), plain)
+		}
+		h.window(t)
+	}
+	h.sorted(len(s.log), func(i int) {
+		l := s.log[i]
+		h.text(l.id[:strings.LastIndexByte(l.id, '/')])
+		h.num(uint64(l.state))
+		h.time(l.started)
+	})
+	h.walk(reflect.ValueOf(s.running), plain)
+	h.time(s.lostLog)
+	h.time(s.brokenTo)
+	h.time(s.busyTo)
+}
+
+// window: as long as nothing falls out of it, its order does not matter.
+func (h *stateHash) window(t *target) {
+	if h.w.p.Window >= 100 {
+		h.sorted(len(t.window), func(i int) { h.text(t.window[i].token) })
+		return
+	}
+	h.num(uint64(len(t.window)))
+	for _, b := range t.window {
+		h.text(b.token)
+		h.time(b.at)
+	}
+}
+
+// sorted writes a set whose elements hold no nonces or epochs, each once.
+func (h *stateHash) sorted(n int, write func(i int)) {
+	start := len(h.buf)
+	list := make([]string, 0, n)
+	for i := range n {
+		write(i)
+		list = append(list, string(h.buf[start:]))
+		h.buf = h.buf[:start]
+	}
+	sort.Strings(list)
+	last := ""
+	for _, s := range list {
+		if s != last {
+			h.text(s)
+			last = s
+		}
+	}
+	h.buf = append(h.buf, 0)
+}
+
+// store writes what the server of the store holds.
+func (h *stateHash) store() {
+	s := h.w.store
+	h.time(s.downTo)
+	mem := reflect.ValueOf(s.mem).Elem()
+	h.memory(mem.FieldByName("state").Elem(), mem.FieldByName("server").Int())
+	if h.w.budget[faultFailover] > 0 {
+		for _, p := range s.past {
+			h.memory(reflect.ValueOf(p).Elem(), -1)
+		}
+	}
+}
+
+func (h *stateHash) memory(state reflect.Value, server int64) {
+	domains := state.FieldByName("domains")
+	for _, name := range domains.MapKeys() { // there is one at most
+		for i := range domains.MapIndex(name).Len() {
+			h.memGroup(domains.MapIndex(name).Index(i).Elem(), server)
+		}
+	}
+	h.buf = append(h.buf, 0xff)
+}
+
+func (h *stateHash) memGroup(g reflect.Value, server int64) {
+	if m := g.FieldByName("marker"); m.IsNil() {
+		h.num(0)
+	} else {
+		h.num(1)
+		h.flag(m.Elem().FieldByName("id").String() == fmt.Sprintf("%d/%d", server, g.FieldByName("lives").Int()))
+		if server < 0 {
+			h.text(m.Elem().FieldByName("id").String())
+		}
+		h.walk(m.Elem(), plain)
+	}
+	names := map[uint64]string{}
+	var ids []string
+	byName := map[string]reflect.Value{}
+	for it := g.FieldByName("ids").MapRange(); it.Next(); {
+		names[it.Value().Uint()] = it.Key().String()
+		ids = append(ids, it.Key().String())
+	}
+	for it := g.FieldByName("acked").MapRange(); it.Next(); {
+		byName[names[it.Key().Uint()]] = it.Value()
+	}
+	sort.Strings(ids)
+	for _, id := range ids {
+		h.text(id)
+		if run, ok := byName[id]; ok {
+			h.walk(run, plain)
+		}
+	}
+	h.walkMap(g.FieldByName("claims"), func(v reflect.Value) {
+		h.text(names[v.FieldByName("entry").FieldByName("id").Uint()])
+		h.walk(v, plain)
+	})
+}
+
+// tasks: which of them comes first in the list does not matter.
+func (h *stateHash) tasks() {
+	type item struct {
+		key string
+		t   *task
+	}
+	var list []item
+	start := len(h.buf)
+	for _, t := range h.w.tasks {
+		if t.idle() {
+			continue
+		}
+		h.taskHead(t)
+		list = append(list, item{string(h.buf[start:]), t})
+		h.buf = h.buf[:start]
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].key < list[j].key })
+	for _, it := range list {
+		h.buf = append(h.buf, it.key...)
+		h.worker = requester(it.t)
+		h.walk(reflect.ValueOf(it.t.what), plain)
+		h.worker = nil
+	}
+	h.num(uint64(len(list)))
+}
+
+// requester is the worker whose request a task is about.
+func requester(t *task) *worker {
+	switch x := t.what.(type) {
+	case *request:
+		return x.wk
+	case *delivery:
+		return x.rq.wk
+	case *commission:
+		return x.rq.wk
+	}
+	if t.worker != nil {
+		return t.worker
+	}
+	return t.from
+}
+
+// taskHead writes what tells tasks apart, without what is named by order.
+func (h *stateHash) taskHead(t *task) {
+	h.text(t.kind)
+	h.workerRef(t.worker)
+	h.processRef(t.proc)
+	h.workerRef(requester(t))
+	h.flag(t.loose)
+	if t.loose {
+		h.time(t.last)
+	} else {
+		h.time(max(t.due, h.w.now))
+	}
+	switch x := t.what.(type) {
+	case *request:
+		h.text(x.name)
+	case *commission:
+		h.text("Commit")
+	case *sent:
+		h.text(fmt.Sprintf("%T", x.e))
+	case *statement:
+		h.text(x.token)
+	case *progress:
+		h.text(x.s.token)
+		h.num(uint64(x.steps))
+	case *process:
+		h.processRef(x)
+	}
+}
+
+func refSeq(m *pipeline.Machine, lane pipeline.Lane) uint64 {
+	v := reflect.ValueOf(m).Elem()
+	if lane == pipeline.LaneMain {
+		return v.FieldByName("mainRef").Uint()
+	}
+	return v.FieldByName("gateRef").Uint()
+}
