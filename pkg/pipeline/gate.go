@@ -391,9 +391,17 @@ func (m *Machine) gateSleeps() {
 	}
 }
 
-// ClosedBy is the owner that the oldest closed gate waits for.
+// gateShown is how long a gate is closed, in milliseconds, before people are
+// told: most open again at once.
+const gateShown = 2_000
+
+// ClosedBy is the owner that the oldest gate waits for which has been closed for
+// longer than a moment.
 func (m *Machine) ClosedBy() (rangeOf batcher.Range, offset int64, owner dedup.Owner, closed bool) {
 	for _, b := range m.held {
+		if b.waiting == 0 || m.now-b.heldSince < gateShown {
+			continue
+		}
 		for i, v := range b.verdicts {
 			if v == vWait {
 				return b.Range, b.Records[i].Offset, b.owners[int32(i)], true
