@@ -34,7 +34,7 @@ func speaksPlainly(ctx context.Context, addr string) bool {
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(probePatience))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
 		return false
 	}
 	var first [1]byte
