@@ -48,7 +48,7 @@ func runDev(ctx context.Context, env *environment, args []string) (err error) {
 			return f.usage("--%s %d is no port", name, port)
 		}
 	}
-	if err := portsFree(o); err != nil {
+	if err := portsFree(ctx, o); err != nil {
 		return err
 	}
 	if verbose {
@@ -69,8 +69,17 @@ func runDev(ctx context.Context, env *environment, args []string) (err error) {
 	return stack.Failed(ctx)
 }
 
-// portsFree tells which of the chosen ports are taken, all at once and by their options, before anything is started.
-func portsFree(o embedded.StackOptions) error {
+// portsFree waits a moment for ports that the servers of a killed stack are about to leave.
+func portsFree(ctx context.Context, o embedded.StackOptions) error {
+	for until := time.Now().Add(embedded.PortPatience); ; time.Sleep(50 * time.Millisecond) {
+		if err := portsTaken(o); err == nil || ctx.Err() != nil || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// portsTaken tells which of the chosen ports are taken, all at once and by their options, before anything is started.
+func portsTaken(o embedded.StackOptions) error {
 	var taken []string
 	for _, c := range []struct {
 		option string

@@ -48,11 +48,11 @@ func portOr(port int) (int, error) {
 	return port, l.Close()
 }
 
-// portPatience is how long a port may still be held by a child of a process that was killed a moment ago: it ends by itself, but in order.
-const portPatience = 2 * time.Second
+// PortPatience is how long a port may still be held by a child of a process that was killed a moment ago: it ends by itself, but in order.
+const PortPatience = 2 * time.Second
 
 func listenSoon(port int) (net.Listener, error) {
-	for until := time.Now().Add(portPatience); ; time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(PortPatience); ; time.Sleep(50 * time.Millisecond) {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
 			return l, err
