@@ -436,3 +436,12 @@ func (a *arena) balance(c account, keys int64) {
 		a.t.Errorf("the sinks' account is %+v, want %+v", c, want)
 	}
 }
+
+// end cuts the load short: nothing more is made.
+func (f *feed) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = f.gen.Made()
+	f.upTo = f.rows
+	f.more.Broadcast()
+}

@@ -101,15 +101,6 @@ func (f *feed) allow(n int) {
 	f.more.Broadcast()
 }
 
-// end cuts the load short: nothing more is made.
-func (f *feed) end() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rows = f.gen.Made()
-	f.upTo = f.rows
-	f.more.Broadcast()
-}
-
 // truth is what everything made so far adds up to.
 func (f *feed) truth() load.Truth {
 	f.mu.Lock()
