@@ -352,7 +352,7 @@ func Replay(s *Small, way []byte) Result {
 	func() {
 		defer func() {
 			if r := recover(); r != nil {
-				w.violation(r)
+				_ = w.violation(r)
 			}
 		}()
 		w.begin()
