@@ -11,7 +11,6 @@ import (
 // link is one of the three ways out of a sink.
 type link struct {
 	name   string
-	marker string        // what the requests that matter contain
 	silent time.Duration // how long a client may wait on a connection that has fallen silent
 	proxy  func(a *arena) *faultproxy.Proxy
 	rule   func(a *arena, o faultproxy.RuleOptions) *faultproxy.Rule

@@ -31,6 +31,8 @@ type conn struct {
 	out         *frameWriter  // where blocks go
 	columns     *proto.Writer // encodes columns into out
 
+	silence time.Duration // see expect
+
 	reused bool // it has served an exchange before
 	broken bool // it must not serve another one
 	idle   time.Time
@@ -50,6 +52,8 @@ type request struct {
 	onBlock func(rows int) error
 	// header is called with the columns that the server expects, before the input leaves.
 	header func(proto.ColInfoInput) error
+	// patient: the server may be silent for as long as the context allows. Inserts are without saying so.
+	patient bool
 	// probing: what is written is thrown away, so a connection that is alive after the refusal may go on.
 	probing bool
 }
@@ -76,15 +80,24 @@ func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
 		// The reason for a broken exchange is the context, not the deadline that carried it to the socket.
 		var timeout net.Error
 		if err != nil && errors.As(err, &timeout) && timeout.Timeout() {
-			if err = context.Cause(ctx); err == nil {
+			_, bounded := ctx.Deadline()
+			if err = context.Cause(ctx); err == nil && bounded {
 				err = context.DeadlineExceeded
+			} else if err == nil {
+				err = fmt.Errorf("no word for %s: %w", c.silence, context.DeadlineExceeded)
 			}
 		}
 	}()
+	expect := func() {}
+	if q.input == nil && !q.patient {
+		expect = func() { c.expect(ctx) }
+	}
+	expect()
 	if err := c.sendQuery(q); err != nil {
 		return st, c.orException(err, &st, &finished)
 	}
 	for {
+		expect()
 		code, err := c.reader.UVarInt()
 		if err != nil {
 			return st, err
@@ -124,6 +137,19 @@ func (c *conn) guard(ctx context.Context) (stop func() bool, end func()) {
 	_ = c.raw.SetDeadline(deadline)
 	stop = context.AfterFunc(ctx, func() { _ = c.raw.SetDeadline(time.Unix(1, 0)) })
 	return stop, func() { stop() }
+}
+
+// expect bounds how long the server may be silent before its next packet: it tells of the progress of a read every 100 ms. A connection that has lost its way is silent for
+// good, and the contexts of questions that are repeated until they are answered never end.
+func (c *conn) expect(ctx context.Context) {
+	until := time.Now().Add(c.silence)
+	if d, ok := ctx.Deadline(); ok && d.Before(until) {
+		until = d
+	}
+	_ = c.raw.SetDeadline(until)
+	if ctx.Err() != nil { // what guard had set was overwritten
+		_ = c.raw.SetDeadline(time.Unix(1, 0))
+	}
 }
 
 // orException prefers what the server had to say over the write error that it caused by closing.

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -19,6 +20,7 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 
 	"github.com/oncesink/oncesink/internal/embedded"
+	"github.com/oncesink/oncesink/internal/faultproxy"
 )
 
 // Wherever the connection is cut, only the packet that ends the stream counts as success, and a repeat under the same token makes one copy (field case A10).
@@ -284,5 +286,33 @@ func TestRunningFailsWhenAReplicaCanNotBeAsked(t *testing.T) {
 		if _, err := s.readAny(t.Context(), 1, "SELECT '1'"); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A path that swallows packets leaves the connection open and silent. A worker asks without a deadline of its own, again and again: the first question would have
+// hung for ever, and with it the partition and all that wait for its rows.
+func TestAConnectionThatFallsSilentIsGivenUp(t *testing.T) {
+	admin := as(t, "default")
+	n := tableName()
+	exec(t, admin, "CREATE TABLE "+n+" (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100")
+	p, err := faultproxy.Listen(sharedUsers.engine.TCPAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	s := open(t, Config{Addresses: []string{p.Addr()}, Database: embedded.DefaultDatabase, silence: 2 * time.Second})
+	table := describe(t, s, n) // the connection has served
+	p.BlackHole(faultproxy.ToClient, true)
+	if _, err := s.Running(t.Context(), TablePrefix(table.UUID)); err == nil {
+		t.Fatal("a question without an answer was answered")
+	}
+	p.BlackHole(faultproxy.ToClient, false)
+	if _, err := s.Running(t.Context(), TablePrefix(table.UUID)); err != nil {
+		t.Fatalf("the next question: %v", err)
+	}
+	// Silence is no fault of a server that works on the statement: it tells of its progress.
+	var out bytes.Buffer
+	if err := s.Query(t.Context(), "SELECT sleepEachRow(1) FROM numbers(3) SETTINGS max_block_size = 3", TSV, &out); err != nil {
+		t.Errorf("a slow statement of a user: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func dial(ctx context.Context, cfg *Config, addr string) (*conn, error) {
 		first = &firstBytes{Conn: secure}
 		raw = first
 	}
-	c := &conn{raw: raw, addr: addr, reader: proto.NewReader(raw)}
+	c := &conn{raw: raw, addr: addr, reader: proto.NewReader(raw), silence: cfg.silence}
 	c.wire = bufio.NewWriterSize(raw, 32<<10)
 	c.out = &frameWriter{to: c.wire}
 	c.compression, c.out.frames = compression(cfg.Compression)

@@ -110,7 +110,7 @@ func (s *Server) printFormatted(ctx context.Context, r *replicaState, statement 
 	printed := false
 	err := s.do(ctx, r, &request{
 		body:     "SELECT formatRowNoNewline(" + quoteText(string(format)) + ", *) FROM (" + statement + "\n)",
-		settings: pinnedForReads, result: namedByServer(proto.Results{{Data: &line}}),
+		settings: pinnedForReads, result: namedByServer(proto.Results{{Data: &line}}), patient: true,
 		onBlock: func(rows int) error {
 			printed = true
 			for i := range rows {
@@ -136,7 +136,7 @@ func (s *Server) insertInline(ctx context.Context, r *replicaState, statement st
 	if err != nil {
 		return err
 	}
-	q := &request{body: statement, result: discard{}}
+	q := &request{body: statement, result: discard{}, patient: true}
 	for name := range known {
 		q.settings = append(q.settings, proto.Setting{Key: name, Value: "0"})
 	}
@@ -154,7 +154,7 @@ func (s *Server) insertInline(ctx context.Context, r *replicaState, statement st
 func (s *Server) printDecoded(ctx context.Context, r *replicaState, statement string, format Format, w *bufio.Writer) error {
 	var results proto.Results
 	return s.do(ctx, r, &request{
-		body: statement, settings: []proto.Setting{{Key: "low_cardinality_allow_in_native_format", Value: "0"}}, result: results.Auto(),
+		body: statement, settings: []proto.Setting{{Key: "low_cardinality_allow_in_native_format", Value: "0"}}, result: results.Auto(), patient: true,
 		onBlock: func(rows int) error {
 			for i := range rows {
 				if err := printRow(w, results, i, format); err != nil {

@@ -26,6 +26,8 @@ type Config struct {
 	// InsertDeadline is how late an insert may still start on the server; InsertTimeout is how long its answer is waited for.
 	InsertDeadline, InsertTimeout time.Duration
 	MaxConns                      int // per replica; 0: 8
+
+	silence time.Duration // how long a server may say nothing about a question; 0: 30 s
 }
 
 // Events are told what an operator wants to see. Each may be nil; they must not block.
@@ -54,6 +56,9 @@ func Open(cfg Config, events Events) (*Server, error) {
 	}
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 8
+	}
+	if cfg.silence == 0 {
+		cfg.silence = 30 * time.Second
 	}
 	if cfg.InsertDeadline == 0 {
 		cfg.InsertDeadline = 5 * time.Second
