@@ -52,7 +52,7 @@ type request struct {
 	onBlock func(rows int) error
 	// header is called with the columns that the server expects, before the input leaves.
 	header func(proto.ColInfoInput) error
-	// patient: the server may be silent for as long as the context allows. Inserts are without saying so.
+	// patient: the server may be silent for as long as the context allows. Inserts are when theirs has a deadline: views may take their time.
 	patient bool
 	// probing: what is written is thrown away, so a connection that is alive after the refusal may go on.
 	probing bool
@@ -89,8 +89,8 @@ func (c *conn) exchange(ctx context.Context, q *request) (st stage, err error) {
 		}
 	}()
 	expect := func() {}
-	if q.input == nil && !q.patient {
-		expect = func() { c.expect(ctx) }
+	if _, bounded := ctx.Deadline(); !q.patient && (q.input == nil || !bounded) {
+		expect = func() { c.expect(ctx, c.silence) }
 	}
 	expect()
 	if err := c.sendQuery(q); err != nil {
@@ -141,8 +141,8 @@ func (c *conn) guard(ctx context.Context) (stop func() bool, end func()) {
 
 // expect bounds how long the server may be silent before its next packet: it tells of the progress of a read every 100 ms. A connection that has lost its way is silent for
 // good, and the contexts of questions that are repeated until they are answered never end.
-func (c *conn) expect(ctx context.Context) {
-	until := time.Now().Add(c.silence)
+func (c *conn) expect(ctx context.Context, within time.Duration) {
+	until := time.Now().Add(within)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d
 	}

@@ -302,13 +302,29 @@ func TestAConnectionThatFallsSilentIsGivenUp(t *testing.T) {
 	t.Cleanup(p.Close)
 	s := open(t, Config{Addresses: []string{p.Addr()}, Database: embedded.DefaultDatabase, silence: 2 * time.Second})
 	table := describe(t, s, n) // the connection has served
-	p.BlackHole(faultproxy.ToClient, true)
-	if _, err := s.Running(t.Context(), TablePrefix(table.UUID)); err == nil {
-		t.Fatal("a question without an answer was answered")
-	}
-	p.BlackHole(faultproxy.ToClient, false)
-	if _, err := s.Running(t.Context(), TablePrefix(table.UUID)); err != nil {
-		t.Fatalf("the next question: %v", err)
+	for name, ask := range map[string]func() error{
+		"a statement": func() error {
+			_, err := s.Running(t.Context(), TablePrefix(table.UUID))
+			return err
+		},
+		"a session": func() error {
+			return s.session(t.Context(), s.replicas[0], true, func(do doer) error {
+				_, err := do(t.Context(), &request{body: "SELECT 1", result: discard{}})
+				return err
+			})
+		},
+	} {
+		if err := ask(); err != nil { // a connection stays idle
+			t.Fatalf("%s: %v", name, err)
+		}
+		p.BlackHole(faultproxy.ToClient, true)
+		if err := ask(); err == nil {
+			t.Errorf("%s without an answer was answered", name)
+		}
+		p.BlackHole(faultproxy.ToClient, false)
+		if err := ask(); err != nil {
+			t.Errorf("%s after that: %v", name, err)
+		}
 	}
 	// Silence is no fault of a server that works on the statement: it tells of its progress.
 	var out bytes.Buffer

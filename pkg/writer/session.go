@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 )
@@ -51,6 +52,7 @@ func (s *Server) alive(ctx context.Context, r *replicaState) (*conn, error) {
 		}
 		c.broken = true
 		s.release(r, c)
+		r.closeIdle() // the others have probably met the same fate
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("clickhouse %s: %w", r.addr, err)
 		}
@@ -66,10 +68,14 @@ func (s *Server) with(r *replicaState, c *conn) doer {
 	}
 }
 
+// pongWithin is how long a server may take for a pong: it does nothing for it. A connection that was busy with a statement is never asked.
+const pongWithin = 5 * time.Second
+
 // ping asks for a sign of life.
 func (c *conn) ping(ctx context.Context) error {
 	stop, end := c.guard(ctx)
 	defer end()
+	c.expect(ctx, min(c.silence, pongWithin))
 	c.buf.Reset()
 	proto.ClientCodePing.Encode(&c.buf)
 	err := c.push()
