@@ -127,7 +127,7 @@ func (r *rig) drainGroup(o with) {
 			}
 		}
 		for _, way := range ways {
-			r.note("stopped: %s", stopLine(stderr))
+			r.note("stopped: %s; taken: %v", stopLine(stderr), way)
 			r.resolveWith(o, way...)
 			r.stops++
 		}

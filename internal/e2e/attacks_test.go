@@ -37,7 +37,7 @@ const (
 
 func attacks() (all []attack) {
 	for _, of := range [][]attack{
-		producerAttacks(), lateAttacks(), restartAttacks(), resendAttacks(), kafkaAttacks(), redisAttacks(), engineAttacks(), mixedAttacks(),
+		producerAttacks(), lateAttacks(), restartAttacks(), resendAttacks(), kafkaAttacks(), redisAttacks(), engineAttacks(), mixedAttacks(), settingAttacks(),
 	} {
 		all = append(all, of...)
 	}
