@@ -31,8 +31,15 @@ type feed struct {
 // produce starts a load with 5 % duplicates, a third of them in other partitions. Nothing is sent before allow.
 func (w *world) produce(rows int, seed uint64) *feed {
 	w.t.Helper()
-	f := &feed{t: w.t, rows: rows, kafka: w.kafka, done: make(chan struct{})}
-	f.gen = load.New(load.Options{Seed: seed, Rows: rows, Duplicates: 0.05, Elsewhere: 0.3, Partitions: w.partitions})
+	return w.produceLoad(load.Options{Seed: seed, Rows: rows, Duplicates: 0.05, Elsewhere: 0.3})
+}
+
+// produceLoad is produce of a load of another shape.
+func (w *world) produceLoad(o load.Options) *feed {
+	w.t.Helper()
+	o.Partitions = w.partitions
+	rows := o.Rows
+	f := &feed{t: w.t, rows: rows, gen: load.New(o), kafka: w.kafka, done: make(chan struct{})}
 	f.more.L = &f.mu
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

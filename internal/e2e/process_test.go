@@ -33,7 +33,7 @@ func (w *world) start(c settings, more ...string) *sink {
 	w.lives++
 	config := w.config(c)
 	tr := newTrace(w.t, filepath.Join(w.dir, fmt.Sprintf("steps-%d", w.lives)))
-	p := w.launch(fmt.Sprintf("run-%d", w.lives), append([]string{"run", "-c", config, "--trace-steps", tr.path}, more...)...)
+	p := w.launchOf(c.binary, fmt.Sprintf("run-%d", w.lives), append([]string{"run", "-c", config, "--trace-steps", tr.path}, more...)...)
 	p.trace = tr
 	go func() {
 		<-p.exited
@@ -45,7 +45,16 @@ func (w *world) start(c settings, more ...string) *sink {
 // launch starts the binary. Its stderr is kept; its end is shown when the test fails.
 func (w *world) launch(name string, args ...string) *sink {
 	w.t.Helper()
-	p := &sink{t: w.t, name: name, cmd: exec.Command(sinkBinary(w.t), args...), exited: make(chan struct{})}
+	return w.launchOf("", name, args...)
+}
+
+// launchOf is launch of another program; "": of the present tree's.
+func (w *world) launchOf(program, name string, args ...string) *sink {
+	w.t.Helper()
+	if program == "" {
+		program = sinkBinary(w.t)
+	}
+	p := &sink{t: w.t, name: name, cmd: exec.Command(program, args...), exited: make(chan struct{})}
 	var err error
 	if p.log, err = os.Create(filepath.Join(w.dir, name+".log")); err != nil {
 		w.t.Fatal(err)

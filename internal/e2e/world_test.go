@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type design struct {
 	window     int           // of the table and each view's target, in blocks; 0: 1000
 	report     bool          // a report by tenant and day
 	slow       time.Duration // > 0: another report, whose view takes this long for each insert
+	daily      bool          // a partition of the table for each day, not each month
 }
 
 func newWorld(t testing.TB, s *stack, d design) *world {
@@ -42,7 +44,11 @@ func newWorld(t testing.TB, s *stack, d design) *world {
 	if d.window == 0 {
 		d.window = 1000
 	}
-	s.sql(t, "%s", load.Table(w.table, d.window))
+	table := load.Table(w.table, d.window)
+	if d.daily {
+		table = strings.Replace(table, "toYYYYMM(", "toYYYYMMDD(", 1)
+	}
+	s.sql(t, "%s", table)
 	if d.report {
 		w.views = append(w.views, name+"_report")
 		for _, statement := range load.Report(w.table, name+"_report", d.window) {
@@ -91,6 +97,8 @@ type settings struct {
 	memory        string        // memory.limit; "": 512MiB
 	bytes         string        // batch.max_bytes; "": 16MiB
 	member        string        // instance_id; "": "e2e". "-": none, a killed member is missed after its session only
+	edits         []string      // old, new, …: what else the file has different
+	binary        string        // the program; "": a build of the present tree
 }
 
 // config writes a sink.yaml and returns its path.
@@ -146,6 +154,12 @@ memory: {limit: %s}
 http: {listen: %q}
 log: {format: text}
 `, c.kafka, w.group, instance, c.session, c.clickhouse, w.s.database, c.insertTimeout, c.redis, w.topic, w.table, w.letters, c.rows, c.bytes, c.age, c.memory, c.listen)
+	for i := 0; i < len(c.edits); i += 2 {
+		if !strings.Contains(text, c.edits[i]) {
+			w.t.Fatalf("the configuration has no %q:\n%s", c.edits[i], text)
+		}
+		text = strings.Replace(text, c.edits[i], c.edits[i+1], 1)
+	}
 	path := filepath.Join(w.dir, fmt.Sprintf("sink-%d.yaml", w.lives))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)

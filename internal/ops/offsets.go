@@ -25,6 +25,7 @@ type PartitionOffsets struct {
 	End       int64           `json:"log_end"`
 	Lag       int64           `json:"lag"`
 	Intent    *offsets.Intent `json:"intent,omitempty"`
+	Unread    error           `json:"-"`              // why the intent can't be read: by a newer version, or damaged
 	Note      string          `json:"note,omitempty"` // what a reader should know: a gap, an unreadable intent, an open transaction
 }
 
@@ -107,7 +108,7 @@ func describePartition(topic string, p int32, b offsets.Bounds, c offsets.Commit
 	in, err := offsets.Decode(c.Metadata)
 	switch {
 	case err != nil:
-		o.Note = err.Error()
+		o.Unread, o.Note = err, err.Error()
 	case c.Offset >= 0 && c.Offset < b.Start:
 		o.Note = fmt.Sprintf("offsets [%d..%d] are gone from the log", c.Offset, b.Start-1)
 	case c.Offset > b.High:
@@ -150,6 +151,9 @@ func PlanResolution(ctx context.Context, cfg *config.Config, r Resolution) (*Pla
 	for _, p := range all.Partitions {
 		if p.Topic != r.Topic || p.Partition != r.Partition {
 			continue
+		}
+		if p.Unread != nil && !r.Drop {
+			return nil, fmt.Errorf("%s/%d: %w; its inserts would be forgotten without a word: where that is wanted, first --drop-intent, then this", p.Topic, p.Partition, p.Unread)
 		}
 		if all.Members > 0 {
 			return nil, fmt.Errorf("group %s has %s: stop the sink first, so that nothing moves while you decide", all.Group, wiring.Plural(all.Members, "live member"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,9 +106,15 @@ const futureMost = 24 * time.Hour
 func Domain(cfg *config.Config, r *config.Route, t *writer.Table) dedup.Domain {
 	return dedup.Domain{
 		Database: t.Database, Table: t.Name, TableUUID: t.UUID,
-		Route:     "key=" + strings.Join(escaped(r.Key), ",") + ";event_time=" + batcher.Escape(r.EventTime),
+		Route:     definition(r),
 		EventTime: r.EventTime != "", InsertDeadline: cfg.ClickHouse.InsertDeadline, Group: cfg.Kafka.Group,
 	}
+}
+
+// definition is what the keys and fingerprints of a route are made of. Sinks that differ in it would take each other's rows for new ones, or for conflicts.
+func definition(r *config.Route) string {
+	list := func(names []string) string { return strings.Join(escaped(names), ",") }
+	return "key=" + list(r.Key) + " event_time=" + batcher.Escape(r.EventTime) + " ignore=" + list(slices.Sorted(slices.Values(r.Ignore)))
 }
 
 func escaped(names []string) []string {

@@ -46,7 +46,7 @@ const (
 type head struct {
 	table   [16]byte
 	name    string // database and table, escaped
-	route   string // hash of the route's definition
+	route   string // the route's definition
 	groups  int
 	d       int64 // insert deadline, ms
 	h       int64 // horizon, ms
@@ -145,6 +145,7 @@ type call struct {
 	verdicts []byte
 	entries  []entry
 	run      Run
+	met      bool // opAcked: the owner is known, with a run or without
 	names    []string
 }
 
@@ -156,7 +157,7 @@ func (c *call) reset(o op, group int, h *head) {
 // answerless clears what an earlier try of the same call answered.
 func (c *call) answerless() {
 	c.err, c.status, c.verdicts, c.entries, c.names = nil, stOK, c.verdicts[:0], c.entries[:0], c.names[:0]
-	c.run = Run{}
+	c.run, c.met = Run{}, false
 }
 
 // backend runs calls, each of another hash-tag group, and sets either their

@@ -249,6 +249,11 @@ func (w *world) step(n int) {
 		if w.same(what, err1, err2) && ra != ma {
 			w.fail("%s: redis %+v, memory %+v", what, ra, ma)
 		}
+		rk, err1 := p.redis.Knows(ctx, src)
+		mk, err2 := p.memory.Knows(ctx, src)
+		if w.same(what+", known", err1, err2) && rk != mk {
+			w.fail("%s: known: redis %v, memory %v", what, rk, mk)
+		}
 	default:
 		w.incident(ctx, n, p)
 	}

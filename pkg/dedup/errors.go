@@ -1,6 +1,7 @@
 package dedup
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (e *Swapped) Error() string {
 
 // RouteChanged refuses a domain whose keys were built otherwise.
 type RouteChanged struct {
-	Table, Marker, Ours string // definitions are hashed in the marker
+	Table, Marker, Ours string // the definition that the marker has, and ours
 	Keys                string // matches the domain's keys in SCAN
 }
 
@@ -51,7 +52,30 @@ func (e *RouteChanged) Error() string { return e.Problem() + "; " + e.Cure("") }
 
 // Problem is what stands against the route.
 func (e *RouteChanged) Problem() string {
-	return fmt.Sprintf("the dedup store remembers keys of table %s under another definition (%s, this sink's is %s): key columns, event_time or format differ", e.Table, e.Marker, e.Ours)
+	return fmt.Sprintf("the dedup store remembers keys of table %s under another definition: %s", e.Table, e.differences())
+}
+
+// differences names the parts that were something else. What the store's slots are is told by event_time.
+func (e *RouteChanged) differences() string {
+	parts := func(definition string) map[string]string {
+		out := map[string]string{}
+		for part := range strings.FieldsSeq(definition) {
+			name, value, _ := strings.Cut(part, "=")
+			out[name] = cmp.Or(value, "none")
+		}
+		return out
+	}
+	theirs, ours := parts(e.Marker), parts(e.Ours)
+	var list []string
+	for _, name := range []string{"key", "event_time", "ignore", "hash"} {
+		if theirs[name] != ours[name] {
+			list = append(list, fmt.Sprintf("%s was %s and is %s", name, cmp.Or(theirs[name], "unknown"), cmp.Or(ours[name], "unknown")))
+		}
+	}
+	if list == nil {
+		return fmt.Sprintf("it was (%s) and is (%s)", e.Marker, e.Ours)
+	}
+	return strings.Join(list, ", ")
 }
 
 // Cure is what an operator can do. forget is the command that deletes the keys, "": the pattern has to do.
@@ -59,7 +83,8 @@ func (e *RouteChanged) Cure(forget string) string {
 	if forget == "" {
 		forget = "stop every sink that writes this table and delete the keys in Redis that match " + e.Keys
 	}
-	return "give routes.key and routes.event_time back what they were, in every route into the table; or name another table; or, when keys of the old definition must not count any more: " + forget
+	return "give routes.key, routes.event_time and routes.ignore back what they were, in every route into the table; or name another table; or, to go on with the new definition: " +
+		forget + " (" + afterForgetting + ")"
 }
 
 // Unfit is a store that can't keep the promise, or a call that it can't serve,

@@ -277,7 +277,7 @@ func TestAnotherKeyDefinitionIsRefused(t *testing.T) {
 	srv := startRedis(t)
 	openAt(t, srv.Addr, nil)
 	d := testDomain
-	d.Route = "v1|tenant,id"
+	d.Route = "key=tenant,id event_time=at ignore="
 	var route *RouteChanged
 	if _, err := Open(t.Context(), Config{Addresses: []string{srv.Addr}}, d, quietHooks(), Events{}); !errors.As(err, &route) {
 		t.Fatal(err)

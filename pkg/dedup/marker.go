@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -64,8 +65,8 @@ func judge(h *head, cfg Config, marker [4]string, groups *string) error {
 		*groups = marker[3]
 	}
 	switch {
-	case marker[0] != "1":
-		return unknownFormat(marker[0])
+	case marker[0] != strconv.Itoa(storeFormat):
+		return unknownFormat(marker[0], h.name)
 	case marker[1] != h.name:
 		return sameID(marker[1], h.name)
 	case marker[2] != h.route:
@@ -78,9 +79,23 @@ func judge(h *head, cfg Config, marker [4]string, groups *string) error {
 	return nil
 }
 
-func unknownFormat(format string) error {
-	return &Unfit{Problem: "the domain was written in format " + format + ", which this build does not know", Cure: "run the newer build"}
+// storeFormat is the version of all that the scripts keep; guard.lua and raise.lua name it too.
+const storeFormat = 1
+
+// unknownFormat refuses a domain that another build wrote, an older or a newer one.
+func unknownFormat(theirs, name string) error {
+	e := &Unfit{Problem: fmt.Sprintf("the keys of table %s were written in format %s, and this build writes format %d", name, theirs, storeFormat)}
+	forget := "stop every sink that writes this table, delete the keys in Redis that match " + keyPattern(name) + ", and start sinks of this build only: " + afterForgetting
+	if n, err := strconv.Atoi(theirs); err == nil && n < storeFormat {
+		e.Cure = "go on with the build that wrote them, or, to change over: " + forget
+	} else {
+		e.Cure = "run a build as new as the one that wrote them, or, to come back to this one: " + forget
+	}
+	return e
 }
+
+// afterForgetting is what follows when a domain's keys are deleted.
+const afterForgetting = "rows stay single, since each key is looked up in the table for one horizon, or until sink warm has run; what differs from a row of before is not told as a conflict then"
 
 func sameID(theirs, ours string) error {
 	return &Unfit{Problem: fmt.Sprintf("the tables %s and %s have the same domain id", theirs, ours), Cure: "give one of them another Redis database or server"}

@@ -53,11 +53,12 @@ func TestACheckSeesThatTheKeyDefinitionChanged(t *testing.T) {
 		want bool
 	}{
 		"the same":    {testDomain, false},
-		"other keys":  {with(testDomain, func(d *Domain) { d.Route = "v1|tenant,id" }), true},
-		"no time":     {with(testDomain, func(d *Domain) { d.EventTime = false }), true},
+		"other keys":  {with(testDomain, func(d *Domain) { d.Route = "key=tenant,id event_time=at ignore=" }), true},
+		"no time":     {with(testDomain, func(d *Domain) { d.Route, d.EventTime = "key=id event_time= ignore=", false }), true},
+		"ignored":     {with(testDomain, func(d *Domain) { d.Route += "b" }), true},
 		"other group": {with(testDomain, func(d *Domain) { d.Group = "g2" }), false},
 		"other UUID":  {with(testDomain, func(d *Domain) { d.TableUUID[0] = 9 }), false},
-		"other table": {with(testDomain, func(d *Domain) { d.Table = "new"; d.Route = "v1|tenant,id" }), false},
+		"other table": {with(testDomain, func(d *Domain) { d.Table = "new"; d.Route = "key=tenant,id event_time=at ignore=" }), false},
 	} {
 		list := CheckDomain(t.Context(), cfg, c.d)
 		if !c.want {
@@ -92,7 +93,7 @@ func TestACheckSeesThatTheKeyDefinitionChanged(t *testing.T) {
 		}
 		srv.do("unlink", key)
 	}
-	openAt(t, srv.Addr, func(_ *Config, d *Domain) { d.Route = "v1|tenant,id" })
+	openAt(t, srv.Addr, func(_ *Config, d *Domain) { d.Route = "key=tenant,id event_time=at ignore=" })
 	openAt(t, srv.Addr, other)
 }
 
@@ -147,3 +148,29 @@ type loading struct{}
 
 func (loading) Error() string { return "LOADING Redis is loading the dataset in memory" }
 func (loading) RedisError()   {}
+
+// Two hashes that differ told nobody what had been changed.
+func TestAChangedDefinitionIsToldByItsParts(t *testing.T) {
+	for _, c := range []struct{ marker, ours, want string }{
+		{"hash=1 slots=event key=a,b event_time=a ignore=", "hash=1 slots=event key=a event_time=a ignore=", "key was a,b and is a"},
+		{"hash=1 slots=event key=a event_time=a ignore=x", "hash=1 slots=arrival key=a event_time= ignore=x,y", "event_time was a and is none, ignore was x and is x,y"},
+		{"hash=1 slots=event key=a event_time=a ignore=", "hash=2 slots=event key=a event_time=a ignore=", "hash was 1 and is 2"},
+		{"hash=1 slots=event x", "hash=1 slots=event y", "it was (hash=1 slots=event x) and is (hash=1 slots=event y)"},
+	} {
+		e := &RouteChanged{Table: "db.t", Marker: c.marker, Ours: c.ours, Keys: "osink:{x}:*"}
+		if got := e.Problem(); !strings.HasSuffix(got, "another definition: "+c.want) {
+			t.Errorf("%q, want %q at its end", got, c.want)
+		}
+	}
+}
+
+// A build that met keys of an older format said "run the newer build", which it was.
+func TestAnotherFormatIsToldByItsDirection(t *testing.T) {
+	for format, want := range map[string]string{"0": "go on with the build that wrote them", "2": "run a build as new as", "x": "run a build as new as"} {
+		var unfit *Unfit
+		if err := unknownFormat(format, "db.t"); !errors.As(err, &unfit) || !strings.HasPrefix(unfit.Cure, want) ||
+			!strings.Contains(unfit.Problem, "format "+format+",") || !strings.Contains(unfit.Cure, keyPattern("db.t")) {
+			t.Errorf("format %s: %v", format, unfit)
+		}
+	}
+}

@@ -289,7 +289,7 @@ func parseDone(c *call, text string) error {
 	}
 	switch c.op {
 	case opAcked:
-		c.run = parseRun(text)
+		c.run, c.met = parseRun(text), text != ""
 	case opNames:
 		return parseNames(c, text)
 	case opClaim, opRenew, opFind, opTake, opRelease:

@@ -47,6 +47,22 @@ func (s *Store) Acked(ctx context.Context, src batcher.Source) (Run, error) {
 	return all, nil
 }
 
+// Knows tells whether the source was ever read into this domain, as far as the
+// store remembers. A table that took another's place by name changes nothing
+// of it; a domain of another name has to be told from that by it.
+func (s *Store) Knows(ctx context.Context, src batcher.Source) (bool, error) {
+	calls, list := s.everyGroup(opAcked, s.of(src).text)
+	if err := s.run(ctx, list); err != nil {
+		return false, err
+	}
+	for g := range calls {
+		if calls[g].met {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // StartRun begins an empty run at an offset in every group (F3): after an
 // assignment whose committed offset isn't the run's end, after a skip and after
 // a dead-lettered record.

@@ -64,7 +64,7 @@ func (g *memGroup) apply(c *call, now int64, nowMicro uint64, id string) {
 		g.release(c, now)
 	case opAcked:
 		if id, ok := g.ids[c.owner]; ok {
-			c.run = g.acked[id]
+			c.run, c.met = g.acked[id], true
 		}
 	case opPublish:
 		run, id := g.acked[g.intern(c.owner)], g.ids[c.owner]

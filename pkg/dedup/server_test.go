@@ -39,7 +39,7 @@ func (s *server) do(args ...any) any {
 	return v
 }
 
-var testDomain = Domain{Database: "db", Table: "events", TableUUID: [16]byte{1}, Route: "v1|id", EventTime: true, InsertDeadline: 50 * time.Millisecond, Group: "g"}
+var testDomain = Domain{Database: "db", Table: "events", TableUUID: [16]byte{1}, Route: "key=id event_time=at ignore=", EventTime: true, InsertDeadline: 50 * time.Millisecond, Group: "g"}
 
 func quietHooks() Hooks {
 	return Hooks{Quiet: func(context.Context, time.Duration) (bool, string, error) { return true, "", nil },

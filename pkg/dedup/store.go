@@ -97,7 +97,10 @@ func newHead(cfg Config, d Domain) (*head, error) {
 	if h.arrival {
 		kind, h.slot = "arrival", h.h
 	}
-	h.route = fmt.Sprintf("%016x", xxhash.Sum64String(fmt.Sprintf("%d|%s|%s", HashVersion, kind, d.Route)))
+	if strings.Contains(d.Route, ";") {
+		return nil, fmt.Errorf("dedup: the definition %q has a semicolon", d.Route)
+	}
+	h.route = fmt.Sprintf("hash=%d slots=%s %s", HashVersion, kind, d.Route)
 	return h, nil
 }
 
@@ -216,7 +219,7 @@ func (s *Store) settle(ctx context.Context, c *call) (again bool, err error) {
 		s.note(c)
 		return s.drive(ctx, c)
 	case stVersion:
-		return false, unknownFormat(c.said)
+		return false, unknownFormat(c.said, c.head.name)
 	default:
 		return false, s.shapeError(c)
 	}

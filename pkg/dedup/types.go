@@ -39,8 +39,8 @@ type Config struct {
 type Domain struct {
 	Database, Table string
 	TableUUID       [16]byte
-	// Route is the canonical definition of the key: its format version and the
-	// key columns.
+	// Route is the canonical definition of keys and fingerprints: name=value,
+	// with blanks between and no semicolon. All who write the table need the same.
 	Route          string
 	EventTime      bool
 	InsertDeadline time.Duration

@@ -142,7 +142,7 @@ func (w *worker) storeAnswer(ref Ref, err error, lives bool, ok Event) Event {
 		w.shell.tableSwapped(err)
 		return Broken{Reason: err.Error(), Cure: "the table was replaced: the sink has to read it anew; it restarts by itself or is to be started again"}
 	}
-	return Broken{Reason: err.Error(), Cure: "give all routes into the table the same key definition"}
+	return Broken{Reason: err.Error(), Cure: "give all routes into the table the same key, event_time and ignore, in every sink"}
 }
 
 func (w *worker) storeCall(ref Ref, doing string, f func() error) Event {

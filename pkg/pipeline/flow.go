@@ -25,9 +25,12 @@ func (w *worker) begin(c offsets.Committed) bool {
 	if err != nil {
 		var newer *offsets.NewerError
 		if errors.As(err, &newer) {
-			return halt(err.Error(), "a newer version of the sink wrote it: run that version, or one as new, until the partition is idle")
+			return halt(err.Error(), "run the newer version until nothing is under way (sink offsets show lists no intent), and stop it with SIGTERM: from there an older one can go on; nothing of the partition is touched until then")
 		}
 		return halt(err.Error(), fmt.Sprintf("`sink offsets show` prints it; once the range was checked, this sets it aside: sink offsets resolve -c CONFIG --topic %s --partition %d --drop-intent --apply", w.topic, w.partition))
+	}
+	if b := w.elsewhere(intent); b != nil {
+		return halt(b.Reason, b.Cure)
 	}
 	start := c.Offset
 	w.startedFresh = start < 0
@@ -48,6 +51,36 @@ func (w *worker) begin(c offsets.Committed) bool {
 	}
 	w.step(Assigned{Committed: start, Intent: intent, End: logEnd})
 	return w.machine.Halted() == nil
+}
+
+// elsewhere stops a partition whose intent lists inserts into a table of
+// another route. A table that took the place of ours by its name is no such:
+// the store has met this partition then. What was under way would be written
+// here too, and nobody could tell which table has it.
+func (w *worker) elsewhere(in *offsets.Intent) *Broken {
+	if in == nil {
+		return nil
+	}
+	for _, e := range in.Entries {
+		if len(e.Tables) == 0 || e.Tables[0].Table == w.target.Table.UUID {
+			continue
+		}
+		known := false
+		lives, err := w.until("ask the store whether it has met this partition", broken, func() (err error) {
+			known, err = w.target.Store.Knows(w.ctx, w.source)
+			return err
+		})
+		if !lives || err != nil || known {
+			return nil // an error that lasts is met again, and told there
+		}
+		name := w.target.Server.NameOf(w.ctx, e.Tables[0].Table)
+		return &Broken{
+			Reason: fmt.Sprintf("inserts into another table, %s, were under way for %s, and this route writes %s: the rows would be in both", name, e.Range, w.target.Table),
+			Cure: fmt.Sprintf("start the sink with the route into the old table, drain it (sink run --drain), and change the route then; or, where rows in both tables do no harm or the old one is gone: sink offsets resolve -c CONFIG --topic %s --partition %d --drop-intent --apply",
+				w.topic, w.partition),
+		}
+	}
+	return nil
 }
 
 // forgotten judges a partition without a committed offset by the run that the

@@ -41,6 +41,16 @@ func (s *Server) Empty(ctx context.Context, t *Table) (bool, error) {
 	return len(rows) == 1 && rows[0][0] == "0", nil
 }
 
+// NameOf is the name of the table that has this UUID now, else the UUID.
+func (s *Server) NameOf(ctx context.Context, id [16]byte) string {
+	text := uuidText(id)
+	rows, err := s.readAny(ctx, 2, "SELECT database, name FROM system.tables WHERE uuid = "+quoteText(text))
+	if err != nil || len(rows) == 0 {
+		return "UUID " + text
+	}
+	return rows[0][0] + "." + rows[0][1]
+}
+
 // Select runs a query of one block on any replica that answers and decodes it into results.
 func (s *Server) Select(ctx context.Context, body string, results proto.Results) error {
 	return s.doAny(ctx, func() *request {
