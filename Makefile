@@ -12,7 +12,7 @@ VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 PKG ?= ./...
 P ?= 1
 
-.PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench chaos attacks fmt clean
+.PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench chaos attacks upgrade fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ attacks: setup-engine setup-redis setup-kafka ## attempts to have a row lost or 
 	$(GO) vet -tags chaos ./internal/e2e
 	$(GO) test -tags chaos -c -o bin/attack.test ./internal/e2e
 	cd internal/e2e && ONCESINK_ATTACK_ONLY=$(ONLY) ONCESINK_CHAOS_SEED=$(SEED) nice -n 10 ../../bin/attack.test -test.run '^TestAttack$$' -test.timeout 0
+
+upgrade: setup-engine setup-redis setup-kafka ## two builds in one group, and routes that change while they run, all of it (make test has the quick half)
+	$(GO) test -tags chaos -count=1 -v -timeout 30m -run '^Test(RollingUpdate|RollingTo|UpdatesUnder|AnIntentOfANewer|AStore|ARoute|TwoSinks)' ./internal/e2e
 
 fmt: ## gofmt
 	gofmt -w $$(git ls-files '*.go')
