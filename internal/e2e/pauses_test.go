@@ -36,6 +36,18 @@ func (w *world) awaitShared(p *sink) {
 	})
 }
 
+// awaitSharing is awaitShared of a sink that joins another, which is quick: records go on coming until both work on them.
+func (w *world) awaitSharing(p *sink, f *feed, allowed int) {
+	w.t.Helper()
+	w.awaitMoving(p, fmt.Sprintf("%s has committed something", p.name), func() (int64, bool) {
+		allowed += 40
+		f.allow(allowed)
+		p.trace.mu.Lock()
+		defer p.trace.mu.Unlock()
+		return int64(p.trace.total), p.trace.counts[pipeline.StepCommitted] > 0
+	})
+}
+
 // A range that an intent lists is cut exactly, though it was made when a
 // partition's share of the memory was larger than all of it is now.
 func TestAnIntentLargerThanTheMemoryIsCompleted(t *testing.T) {

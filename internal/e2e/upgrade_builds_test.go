@@ -49,13 +49,6 @@ var (
 	}
 `},
 	}}
-
-	// newerStore keeps its keys in format 2.
-	newerStore = &release{name: "v-newer-store", edits: []edit{
-		{"pkg/dedup/lua/guard.lua", "r[1] ~= '1'", "r[1] ~= '2'"},
-		{"pkg/dedup/lua/raise.lua", "'v', 1,", "'v', 2,"},
-		{"pkg/dedup/marker.go", "storeFormat = 1", "storeFormat = 2"},
-	}}
 )
 
 // of builds the release once a test binary.

@@ -66,7 +66,7 @@ func (c *change) world(t *testing.T) (*world, *feed) {
 	d.partitions, d.report = 2, true
 	w := newWorld(t, sharedStack(t), d)
 	o := c.load
-	o.Seed, o.Rows, o.Duplicates, o.Elsewhere = 35, 9000, 0.1, 0.3
+	o.Seed, o.Rows, o.Duplicates, o.Elsewhere = 35, 12_000, 0.1, 0.3
 	return w, w.produceLoad(o)
 }
 
@@ -141,8 +141,7 @@ func (c change) sideBySide(t *testing.T) {
 		return
 	}
 	second := w.start(after)
-	f.allow(6000)
-	w.awaitShared(second)
+	w.awaitSharing(second, f, 3000)
 	first.kill()
 	first = w.start(before)
 	truth := f.all()

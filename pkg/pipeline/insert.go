@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"sort"
+	"strconv"
 	"time"
 
 	"github.com/oncesink/oncesink/pkg/decode"
@@ -91,8 +92,18 @@ func (w *worker) insertPiece(e Insert, b *decode.Block, piece, of int) writer.Re
 		Table: w.target.Table, Input: b.Input(), Rows: b.Rows(),
 		Token:    writer.Token(w.source, e.Range, e.Digest, number),
 		QueryID:  writer.QueryID(w.target.Table.UUID, w.shell.group, w.source, e.Range, e.Digest, number, writer.Attempt{Generation: w.lease.Generation(), Number: e.Attempt}),
-		Deadline: time.UnixMilli(e.Deadline).UTC(),
+		Deadline: time.UnixMilli(e.Deadline).UTC(), Settings: w.limitFor(e.Parts),
 	})
+}
+
+// limitFor lets pieces through that were cut by a larger L than ours: the
+// intent of a sink that was set otherwise named it.
+func (w *worker) limitFor(parts int) map[string]string {
+	ours := w.target.PartitionMost
+	if ours <= 0 || parts > 0 && parts <= ours {
+		return nil
+	}
+	return map[string]string{"max_partitions_per_insert_block": strconv.Itoa(parts)}
 }
 
 // pieces cuts the rows of a block by table partition, ascending by partition
