@@ -126,7 +126,8 @@ type call struct {
 	lo, hi int64
 	ids    []uint32
 
-	swapped   bool // raise: because the table was swapped,
+	known     uint64 // raise: the largest epoch that the client knows,
+	swapped   bool   // because the table was swapped,
 	seen      [16]byte
 	endHold   bool // open: end the quarantine,
 	endVerify bool // and verify mode
@@ -156,7 +157,7 @@ func (c *call) reset(o op, group int, h *head) {
 
 // answerless clears what an earlier try of the same call answered.
 func (c *call) answerless() {
-	c.err, c.status, c.verdicts, c.entries, c.names = nil, stOK, c.verdicts[:0], c.entries[:0], c.names[:0]
+	c.err, c.status, c.got, c.verdicts, c.entries, c.names = nil, stOK, 0, c.verdicts[:0], c.entries[:0], c.names[:0]
 	c.run, c.met = Run{}, false
 }
 

@@ -10,12 +10,17 @@ import (
 // domain. Where the table is empty as well, it is a first start.
 const ReasonNew = "the store holds no marker of this domain: it is new, or it was emptied"
 
+// reasonOlder is why an epoch is raised in a store that seems to have lost nothing.
+const reasonOlder = "this store was exchanged for another one and has come back: it has not got what was claimed there"
+
 // raise gives the group of a call another epoch and starts its quarantine. That
 // another client was faster is no error: the call is sent again either way.
 func (s *Store) raise(ctx context.Context, c *call, seen uint64, swapped bool, reason string) error {
 	s.mu.Lock()
 	g := s.state[c.group]
 	s.mu.Unlock()
+	// It is compared in the server with what the marker says then: an answer that
+	// comes late, of before another worker's raise, changes nothing.
 	// The marker's largest D may be lost with it: every D this client has seen
 	// there counts.
 	h := *c.head
@@ -24,12 +29,13 @@ func (s *Store) raise(ctx context.Context, c *call, seen uint64, swapped bool, r
 	}
 	var r call
 	r.reset(opRaise, c.group, &h)
-	r.epoch, r.swapped, r.seen = seen, swapped, g.swapTable
+	r.epoch, r.known, r.swapped, r.seen = seen, g.known, swapped, g.swapTable
 	s.back.exec(ctx, []*call{&r})
 	if r.err != nil {
 		return fmt.Errorf("raise the epoch of group %d: %w", c.group, explain(r.err))
 	}
 	if r.status == stOK {
+		s.older(&r)
 		s.note(&r)
 		if s.events.EpochRaised != nil {
 			s.events.EpochRaised(c.group, r.got, reason)

@@ -25,6 +25,7 @@ type world struct {
 	rnd     *rand.Rand
 	server  *server
 	mem     *Memory
+	other   *MemoryState
 	pairs   []*pair
 	groups  int
 	arrival bool
@@ -275,7 +276,7 @@ func (w *world) gateItems() []GateItem {
 // incident is a loss, a swap, the end of warming, or another mood of ClickHouse.
 func (w *world) incident(ctx context.Context, n int, p *pair) {
 	group := w.rnd.IntN(w.groups)
-	switch w.rnd.IntN(9) {
+	switch w.rnd.IntN(10) {
 	case 0: // another process serves one group, with all its data
 		w.log = append(w.log, fmt.Sprintf("%d: group %d moved", n, group))
 		w.server.do("hset", p.layout.marker[group], "id", "another/server")
@@ -283,7 +284,7 @@ func (w *world) incident(ctx context.Context, n int, p *pair) {
 	case 1:
 		if w.rnd.IntN(3) == 0 {
 			w.log = append(w.log, fmt.Sprintf("%d: everything lost", n))
-			w.server.do("flushall")
+			w.server.do("flushdb")
 			w.mem.Flush()
 		}
 	case 2, 3:
@@ -298,6 +299,10 @@ func (w *world) incident(ctx context.Context, n int, p *pair) {
 		}
 	case 5:
 		w.server.do("script", "flush")
+	case 8: // another store at the address, and the first one again
+		w.log = append(w.log, fmt.Sprintf("%d: stores exchanged", n))
+		w.server.do("swapdb", 0, 1)
+		w.other = w.mem.Exchange(w.other)
 	case 6:
 		w.quiet = !w.quiet
 	case 7:

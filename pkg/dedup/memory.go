@@ -26,6 +26,7 @@ type Memory struct {
 	groups int
 	state  *MemoryState
 	server int // its identity changes with every restart
+	lives  int // and is never given twice
 }
 
 // Fate is what becomes of a call on its way.
@@ -43,6 +44,7 @@ const (
 // MemoryState is a copy of everything a Memory holds.
 type MemoryState struct {
 	domains map[string][]*memGroup
+	server  int // its identity, where the whole store was exchanged
 }
 
 // ErrLost is what a call answers whose request or reply was lost.
@@ -78,7 +80,28 @@ func (m *Memory) Open(ctx context.Context, cfg Config, cutoff time.Duration, d D
 func (m *Memory) Restart() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.server++
+	m.reborn()
+}
+
+func (m *Memory) reborn() {
+	m.lives++
+	m.server = m.lives
+}
+
+// Exchange puts another store in this one's place, as an address does that leads
+// elsewhere: nil is an empty one. It answers the store that was there, and that
+// one, given back, is what it was: its server has not restarted.
+func (m *Memory) Exchange(other *MemoryState) (was *MemoryState) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was = m.state
+	was.server = m.server
+	if other == nil {
+		m.reborn()
+		other = &MemoryState{domains: map[string][]*memGroup{}, server: m.server}
+	}
+	m.state, m.server = other, other.server
+	return was
 }
 
 // Flush loses everything.
@@ -101,7 +124,7 @@ func (m *Memory) Restore(s *MemoryState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state = s.copy()
-	m.server++
+	m.reborn()
 }
 
 // RestoreGroup does the same to one hash-tag group, as one master of a cluster

@@ -171,7 +171,7 @@ func (b *redisBackend) pack(p *packed, c *call, whole bool) []any {
 		if c.swapped {
 			seen = uuidText(c.seen)
 		}
-		p.args = append(p.args, seen, h.slot)
+		p.args = append(p.args, seen, h.slot, c.known)
 	case opOpen:
 		p.args = append(p.args, flag(c.endHold), flag(c.endVerify))
 	}

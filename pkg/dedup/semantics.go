@@ -122,7 +122,7 @@ func (g *memGroup) raise(c *call, now int64, nowMicro uint64, id string) {
 	}
 	c.got, c.table = old.epoch, old.table
 	switch {
-	case old.epoch != c.epoch, m != nil && !c.swapped && old.id == id:
+	case old.epoch != c.epoch, m != nil && !c.swapped && old.id == id && old.epoch >= c.known:
 		c.status = stEpoch
 		return
 	case c.swapped && old.table != c.seen:
@@ -133,7 +133,7 @@ func (g *memGroup) raise(c *call, now int64, nowMicro uint64, id string) {
 	if m == nil {
 		next = marker{name: h.name, route: h.route, groups: h.groups, slot: h.slot}
 	}
-	next.epoch, next.id = max(old.epoch+1, nowMicro), id
+	next.epoch, next.id = max(old.epoch+1, c.known+1, nowMicro), id
 	if c.swapped || m == nil {
 		next.table = h.table
 	}

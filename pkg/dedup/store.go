@@ -45,6 +45,7 @@ type Store struct {
 // groupState is what this client knows of a hash-tag group.
 type groupState struct {
 	epoch uint64
+	known uint64           // the largest epoch ever met
 	names map[uint32]named // interned owners under that epoch
 	d     int64            // the largest insert deadline seen in its marker
 	// The marker as it was when it last named another table than ours: what
@@ -200,6 +201,15 @@ func (s *Store) settle(ctx context.Context, c *call) (again bool, err error) {
 	if c.err != nil {
 		return false, explain(c.err)
 	}
+	older := s.older(c)
+	switch c.status {
+	case stOK, stEpoch, stQuarantine:
+		// Whatever it says: not of the store that has the present claims.
+		if older {
+			return true, s.raise(ctx, c, c.got, false, reasonOlder)
+		}
+	default: // raises as well, or says why it can't be used
+	}
 	switch c.status {
 	case stOK:
 		s.note(c)
@@ -238,6 +248,19 @@ func (s *Store) shapeError(c *call) error {
 	default:
 		return &Unfit{Problem: fmt.Sprintf("the domain has %s hash-tag groups, this sink works with %d", part[2], c.head.groups), Cure: "restart the sink: it reads the number at start; it must not differ between markers"}
 	}
+}
+
+// older tells that an answer comes from another store than the one that has
+// given the largest epoch, or from before that; it keeps the largest.
+func (s *Store) older(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := &s.state[c.group]
+	if c.got == 0 || c.got < g.known {
+		return c.got != 0
+	}
+	g.known = c.got
+	return false
 }
 
 // note keeps what an answer says of its group.

@@ -1,0 +1,140 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A store that is exchanged for another one and comes back has its marker and
+// its process as they were. It has not got what was claimed meanwhile, so that
+// a key of then was new to it, and its row written twice.
+func TestAStoreThatComesBackIsNotTakenForTheOneItWas(t *testing.T) {
+	srv := startRedis(t)
+	s, raised := watched(t, srv)
+	other, otherRaised := watched(t, srv)
+	a := claimed(t, s, &Batch{Source: source0(0), First: 10, Nonce: 1, Items: someItems(0, 3, 10)})
+	must(t, s.StartRun(t.Context(), source0(0), 10))
+	must(t, s.Publish(t.Context(), source0(0), 10, 13, a.Ticket, true))
+
+	srv.do("swapdb", 0, 1)
+	meanwhile := &Batch{Source: source0(0), First: 13, Nonce: 2, Items: someItems(3, 2, 13)}
+	b := claimed(t, s, meanwhile)
+	wantVerdicts(t, "claimed in the other store", b, "NN")
+	must(t, meets(other))
+
+	srv.do("swapdb", 0, 1)
+	var changed *EpochChanged
+	if err := retried(func() error { return s.Publish(t.Context(), source0(0), 10, 20, b.Ticket, false) }); !errors.As(err, &changed) {
+		t.Fatalf("a publish under the other store's epoch: %v", err)
+	}
+	if err := s.Publish(t.Context(), source0(0), 10, 20, a.Ticket, false); !errors.As(err, &changed) {
+		t.Fatalf("a publish under an epoch of before: %v", err)
+	}
+	if run, err := other.Acked(t.Context(), source0(0)); err != nil || run.Known {
+		t.Fatalf("what was published of old still vouches: %+v %v", run, err)
+	}
+	var hold *Quarantine
+	if err := other.Claim(t.Context(), meanwhile, &Reply{}); !errors.As(err, &hold) {
+		t.Fatalf("no quarantine: %v", err)
+	}
+	again := claimed(t, other, &Batch{Source: source0(1), First: 0, Nonce: 3, Items: someItems(2, 3, 0)})
+	wantVerdicts(t, "the same keys again", again, "DNN")
+	if !again.Verify || again.Ticket.epochs[0] <= b.Ticket.epochs[0] {
+		t.Fatalf("not verified, or under epoch %d after %d", again.Ticket.epochs[0], b.Ticket.epochs[0])
+	}
+	all := append(*raised, *otherRaised...)
+	if n := strings.Count(strings.Join(all, "\n"), reasonOlder); n != 1 {
+		t.Fatalf("raised as an older store %d times: %q", n, all)
+	}
+}
+
+// watched opens a store whose raises are told, over a table with rows.
+func watched(t *testing.T, srv *server) (*Store, *[]string) {
+	t.Helper()
+	raised := new([]string)
+	hooks := quietHooks()
+	hooks.TableEmpty = func(context.Context) (bool, error) { return false, nil }
+	s, err := Open(t.Context(), Config{Addresses: []string{srv.Addr}}, testDomain, hooks, Events{EpochRaised: func(_ int, _ uint64, why string) { *raised = append(*raised, why) }})
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s, raised
+}
+
+// meets makes a sink meet the present store.
+func meets(s *Store) error {
+	_, err := s.Epochs(context.Background())
+	return err
+}
+
+// tardy is a backend whose answer to a claim comes late: something happens
+// between its being given and its being read.
+type tardy struct {
+	backend
+	between func()
+}
+
+func (b *tardy) exec(ctx context.Context, calls []*call) {
+	b.backend.exec(ctx, calls)
+	if do := b.between; do != nil && calls[0].op == opClaim {
+		b.between = nil
+		do()
+	}
+}
+
+// An answer of before a raise that is read after it has the lower epoch too. It
+// is no other store's, and must not cost the domain another quarantine.
+func TestALateAnswerRaisesNoEpoch(t *testing.T) {
+	for name, byOther := range map[string]bool{"raised by another worker": false, "raised by another sink, and met by a worker": true} {
+		t.Run(name, func(t *testing.T) {
+			srv := startRedis(t)
+			s, raised := watched(t, srv)
+			other, otherRaised := watched(t, srv)
+			opened(t, s)
+			late := &tardy{backend: s.back}
+			s.back = late
+			late.between = func() {
+				srv.do("hset", markerKey("db.events", 0), "id", "another/server")
+				if byOther {
+					must(t, meets(other))
+				}
+				must(t, meets(s))
+			}
+			b := &Batch{Source: source0(0), First: 10, Nonce: 1, Items: someItems(0, 3, 10)}
+			r := claimed(t, s, b)
+			wantVerdicts(t, "claimed again", r, "MMM")
+			if !r.Verify {
+				t.Error("the answer of before the raise was believed")
+			}
+			now, err := s.Epochs(t.Context())
+			must(t, err)
+			if n := len(*raised) + len(*otherRaised); n != 2 || !now.Equal(r.Ticket) {
+				t.Fatalf("raised %d times, want at the start and once: %q %q", n, *raised, *otherRaised)
+			}
+		})
+	}
+}
+
+// The clock of a server may be behind that of the one before it.
+func TestAnEmptyStoreIsRaisedAboveTheOneBefore(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	mem := NewMemory(func() time.Time { return now }, 1)
+	d := testDomain
+	d.InsertDeadline = 0
+	s, err := mem.Open(t.Context(), Config{}, 0, d, quietHooks(), Events{})
+	must(t, err)
+	first, err := s.Epochs(t.Context())
+	must(t, err)
+	now = now.Add(-time.Hour)
+	was := mem.Exchange(nil)
+	second, err := s.Epochs(t.Context())
+	must(t, err)
+	mem.Exchange(was)
+	third, err := s.Epochs(t.Context())
+	must(t, err)
+	if !(first.epochs[0] < second.epochs[0] && second.epochs[0] < third.epochs[0]) {
+		t.Fatalf("epochs %d, %d, %d", first.epochs[0], second.epochs[0], third.epochs[0])
+	}
+}
