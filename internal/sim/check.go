@@ -39,7 +39,7 @@ func (w *world) checkCommit(g *group, part int) {
 // forgot: the store does not know the key's fields, and the key alone was read
 // in the table: a store that lost writes, a key older than the horizon.
 func (w *world) forgot(key int) bool {
-	return w.cold(key) || w.p.Faults[faultFailover]+w.p.Faults[faultFlush]+w.p.Faults[faultOldDump] > 0
+	return w.cold(key) || w.p.Faults[faultFailover]+w.p.Faults[faultFlush]+w.p.Faults[faultOldDump]+w.p.Faults[faultExchange] > 0
 }
 
 // owed: the table has the row, but a view hasn't, and the record that brought

@@ -30,12 +30,13 @@ const (
 	faultCompaction
 	faultRetention
 	faultUndecodable
-	faults // how many there are
+	faultExchange // of the store for another one, and back
+	faults        // how many there are
 )
 
 var faultNames = [faults]string{"crash", "pause", "rebalance", "lost reply", "late landing", "late commit", "late insert", "lost ack", "server crash",
 	"busy", "view broken", "foreign writer", "no query log", "store failover", "store flush", "old dump", "store restart", "store down", "store call in part",
-	"reset back", "reset forward", "compaction", "retention", "undecodable"}
+	"reset back", "reset forward", "compaction", "retention", "undecodable", "store exchanged"}
 
 // spend tells whether this request meets that fault.
 func (w *world) spend(f fault, wk *worker) bool {
@@ -164,7 +165,7 @@ func (w *world) strike(f fault) bool {
 		w.struck(f, nil)
 		w.logf("fault: another writer begins")
 		w.foreignWriter(2*w.p.Window + w.pick(w.p.Window))
-	case faultFailover, faultOldDump, faultFlush, faultStoreRestart, faultStoreDown:
+	case faultFailover, faultOldDump, faultFlush, faultStoreRestart, faultStoreDown, faultExchange:
 		return w.strikeStore(f)
 	case faultResetBack, faultResetForward:
 		g := w.kafka.groups[w.pick(len(w.kafka.groups))]
@@ -313,6 +314,13 @@ func (w *world) strikeStore(f fault) bool {
 		w.logf("fault: the store restarts, losing nothing")
 		s.mem.Restart()
 		s.past = nil
+	case faultExchange:
+		if s.first != nil {
+			return false
+		}
+		w.struck(f, nil)
+		w.logf("fault: another store is at the address, an empty one")
+		s.exchange()
 	case faultStoreDown:
 		w.struck(f, nil)
 		s.downTo = w.lasting("store away", w.below(3*deadline), &s.downTo)

@@ -121,5 +121,5 @@ func (f Focus) Draw(seed uint64) Params {
 	}
 	p.Finish = p.Finish || f.Finish
 	p.Break = f.Break
-	return p
+	return p.bearable()
 }

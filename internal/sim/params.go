@@ -98,13 +98,27 @@ func Draw(seed uint64) Params {
 	p.Finish = rand.New(rand.NewPCG(seed, 0xf17)).IntN(3) == 0
 	p.Steps = 2500
 	p.FaultRate = []int{5, 15, 40, 100}[r.IntN(4)]
-	for f := range p.Faults {
+	for f := range faultExchange {
 		if r.IntN(3) == 0 {
 			p.Faults[f] = 1 + r.IntN(3)
 		}
 	}
+	if x := rand.New(rand.NewPCG(seed, 0xe8c)); x.IntN(4) == 0 {
+		p.Faults[faultExchange] = 1 + x.IntN(3)
+	}
 	if r.IntN(10) == 0 {
 		p.Faults = [faults]int{}
+	}
+	return p.bearable()
+}
+
+// bearable takes out what nothing is promised for: a process that was not there,
+// or could not ask, while another store was at the address has not met it.
+func (p Params) bearable() Params {
+	if p.Faults[faultExchange] > 0 {
+		for _, f := range []fault{faultCrash, faultPause, faultResetBack, faultResetForward, faultStoreDown} {
+			p.Faults[f] = 0
+		}
 	}
 	return p
 }

@@ -58,12 +58,29 @@ func (p *process) start() {
 	p.workers = make([]*worker, p.w.p.Partitions)
 	p.skew = p.w.below(20)
 	p.client = p.w.store.client(p)
+	if p.w.budget[faultExchange] > 0 {
+		p.watch(p.born)
+	}
 	born := p.born
 	p.w.local(p.w.soon(), &task{proc: p, kind: "joins", run: func() {
 		if p.born == born {
 			p.w.kafka.leave(p) // the coordinator may not have missed its last life yet
 			p.w.kafka.join(p)
 		}
+	}})
+}
+
+// watch is the client's: it asks the store so often that it can't miss one that
+// has begun to answer claims.
+func (p *process) watch(born int) {
+	p.w.after(deadline/4, &task{proc: p, kind: "asks the store", run: func() {
+		if p.born != born {
+			return
+		}
+		if p.client.s != nil && p.w.now >= p.w.store.downTo {
+			_, _ = p.client.s.Epochs(forever)
+		}
+		p.watch(born)
 	}})
 }
 

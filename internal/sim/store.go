@@ -16,6 +16,7 @@ type store struct {
 	mem    *dedup.Memory
 	past   []*dedup.MemoryState // the last moments, oldest first
 	dump   *dedup.MemoryState   // an old one
+	first  *dedup.MemoryState   // the store that was exchanged for another one
 	downTo int64
 	fate   func() dedup.Fate
 }
@@ -51,6 +52,18 @@ func (s *store) remember() {
 	if s.dump == nil && s.w.chance(2) {
 		s.dump = snap
 	}
+}
+
+// exchange puts an empty store at the address, and some time later the first one
+// again, which knows nothing of it.
+func (s *store) exchange() {
+	w := s.w
+	s.first, s.past, s.dump = s.mem.Exchange(nil), nil, nil
+	w.after(w.below(6*deadline), &task{kind: "the store comes back", run: func() {
+		w.logf("the first store is at the address again")
+		s.mem.Exchange(s.first)
+		s.first, s.past, s.dump = nil, nil, nil
+	}})
 }
 
 // storeClient is a process's client: the real one.

@@ -202,6 +202,7 @@ func (s *session) open(ctx context.Context) error {
 			}
 			s.targets[r] = t
 			s.onClose(func() { _ = t.Store.Close() })
+			s.beside(ctx, t.Store.Watch)
 			return nil
 		}); err != nil {
 			return s.refuse(r, err)

@@ -10,17 +10,19 @@
 // decision of one script, atomic within a hash-tag group (the whole domain,
 // except in a Redis Cluster), taken under an epoch that the Ticket names.
 //
-// The store may lose writes: a restart, a failover, FLUSHALL. Whoever meets
-// another server process, another replication history, no marker or another
-// table raises the epoch and starts a quarantine; until it ends claims are
-// refused (*Quarantine), and afterwards Reply.Verify says that absence from the
-// store proves nothing yet.
+// The store may lose writes: a restart, a failover, FLUSHALL, another store at
+// its address. Whoever meets another server process, another replication
+// history, no marker, another table, or an epoch below the largest it knows,
+// raises the epoch and starts a quarantine; until it ends claims are refused
+// (*Quarantine), and afterwards Reply.Verify says that absence from the store
+// proves nothing yet.
 //
 // # Not promised
 //
 // A server that drops single entries (eviction, DEL by hand) is not noticed;
 // Open and Check refuse eviction policies. A server that reports the same
-// process and replication history after losing writes is not noticed either.
+// process and replication history after losing writes is not noticed either, nor
+// are two stores at one address at the same time.
 // Without event time a key is remembered for the horizon and no longer.
 //
 // Store is the client. It works over Redis, or over Memory, the same semantics

@@ -69,6 +69,12 @@ func meets(s *Store) error {
 	return err
 }
 
+func (s *Store) largest(group int) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state[group].known
+}
+
 // tardy is a backend whose answer to a claim comes late: something happens
 // between its being given and its being read.
 type tardy struct {
@@ -136,5 +142,37 @@ func TestAnEmptyStoreIsRaisedAboveTheOneBefore(t *testing.T) {
 	must(t, err)
 	if !(first.epochs[0] < second.epochs[0] && second.epochs[0] < third.epochs[0]) {
 		t.Fatalf("epochs %d, %d, %d", first.epochs[0], second.epochs[0], third.epochs[0])
+	}
+}
+
+// A sink that had nothing to claim while another store was there took the first
+// one for the present one when it came back.
+func TestAnIdleSinkDoesNotMissAStore(t *testing.T) {
+	mem := NewMemory(time.Now, 1)
+	d := testDomain
+	d.InsertDeadline = 200 * time.Millisecond
+	open := func() *Store {
+		s, err := mem.Open(t.Context(), Config{}, 0, d, quietHooks(), Events{})
+		must(t, err)
+		return s
+	}
+	busy, idle := open(), open()
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() { idle.Watch(ctx); close(over) }()
+	opened(t, busy)
+	was := mem.Exchange(nil)
+	b := claimed(t, busy, &Batch{Source: source0(0), Nonce: 1, Items: someItems(0, 1, 0)})
+	for end := time.Now().Add(time.Minute); idle.largest(0) < b.Ticket.epochs[0]; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the other store was never met")
+		}
+	}
+	stop()
+	<-over
+	mem.Exchange(was)
+	var hold *Quarantine
+	if err := idle.Claim(t.Context(), &Batch{Source: source0(1), Nonce: 2, Items: someItems(0, 1, 0)}, &Reply{}); !errors.As(err, &hold) {
+		t.Fatalf("claimed again: %v", err)
 	}
 }
