@@ -27,6 +27,8 @@ type PartitionOffsets struct {
 	Intent    *offsets.Intent `json:"intent,omitempty"`
 	Unread    error           `json:"-"`              // why the intent can't be read: by a newer version, or damaged
 	Note      string          `json:"note,omitempty"` // what a reader should know: a gap, an unreadable intent, an open transaction
+
+	epochs []uint64 // see offsets.Intent
 }
 
 // Offsets is a group as Kafka has it.
@@ -118,7 +120,12 @@ func describePartition(topic string, p int32, b offsets.Bounds, c offsets.Commit
 	case c.Offset < 0:
 		o.Note = "nothing committed yet"
 	}
-	o.Intent = in
+	if in != nil {
+		o.epochs = in.Epochs
+		if !in.Empty() {
+			o.Intent = in
+		}
+	}
 	return o
 }
 
@@ -263,9 +270,15 @@ func Apply(ctx context.Context, cfg *config.Config, p *Plan) error {
 		return err
 	}
 	defer cl.Close()
-	meta := ""
+	// The epochs outlive what an operator sets aside: claims were made under them.
+	var in offsets.Intent
 	if p.Intent != nil {
-		if meta, err = p.Intent.Encode(); err != nil {
+		in = *p.Intent
+	}
+	in.Epochs = p.Before.epochs
+	meta := ""
+	if !in.Empty() || len(in.Epochs) > 0 {
+		if meta, err = in.Encode(); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func (w *world) overwritten(wk *worker) bool {
 // settledWorker: nothing is left to do for it now.
 func (w *world) settledWorker(wk *worker) bool {
 	c := wk.proc.group.parts[wk.part]
-	return c.offset >= w.kafka.parts[wk.part].end && c.meta == ""
+	return c.offset >= w.kafka.parts[wk.part].end && !c.open()
 }
 
 // done: every group has committed everything, or the partition is stopped.
@@ -117,7 +117,7 @@ func (w *world) done() bool {
 			if wk.halt != nil {
 				continue
 			}
-			if c.offset < w.kafka.parts[i].last() || c.meta != "" {
+			if c.offset < w.kafka.parts[i].last() || c.open() {
 				return false
 			}
 		}

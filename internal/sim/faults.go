@@ -372,8 +372,11 @@ func (w *world) reset(g *group, f fault) bool {
 		// By `sink offsets resolve`: what was under way stays listed.
 		was.Passed = max(was.Passed, c.offset)
 		c.meta, _ = was.Encode()
-	} else { // by Kafka's own tool
+	} else { // by Kafka's own tool, or its entries dropped
 		c.meta = ""
+		if w.p.Faults[faultExchange] > 0 && len(was.Epochs) > 0 { // which the tool would drop as well
+			c.meta, _ = (&offsets.Intent{Epochs: was.Epochs}).Encode()
+		}
 		for _, e := range was.Entries {
 			for o := e.Range.First; o <= e.Range.Last; o++ {
 				c.dropped[o] = true

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
+	"github.com/oncesink/oncesink/pkg/offsets"
 	"github.com/oncesink/oncesink/pkg/pipeline"
 )
 
@@ -35,6 +36,33 @@ type committed struct {
 	owner   *process
 	skipped map[int64]bool // by an operator's reset: never this group's to bring
 	dropped map[int64]bool // listed by an intent that an operator's reset dropped
+
+	read   string // the metadata that was looked at last,
+	listed bool   // and whether it lists anything
+}
+
+// open: the metadata tells of more than epochs.
+func (c *committed) open() bool {
+	if c.read != c.meta {
+		in, err := offsets.Decode(c.meta)
+		c.read, c.listed = c.meta, err != nil || in != nil && !in.Empty()
+	}
+	return c.listed
+}
+
+// known answers the largest epochs that a group's partitions have committed.
+func (k *kafka) known(groupName string) []uint64 {
+	out := make([]uint64, k.w.p.Groups)
+	for _, g := range k.groups {
+		for _, c := range g.parts {
+			if in, err := offsets.Decode(c.meta); g.name == groupName && err == nil && in != nil {
+				for i, e := range in.Epochs {
+					out[i] = max(out[i], e)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // group is a consumer group. Commits are fenced by member and generation, not

@@ -116,9 +116,7 @@ func Draw(seed uint64) Params {
 // or could not ask, while another store was at the address has not met it.
 func (p Params) bearable() Params {
 	if p.Faults[faultExchange] > 0 {
-		for _, f := range []fault{faultCrash, faultPause, faultResetBack, faultResetForward, faultStoreDown} {
-			p.Faults[f] = 0
-		}
+		p.Replay = false
 	}
 	return p
 }

@@ -113,7 +113,7 @@ func (p *process) assign(part int) {
 	stem := func(group string, s batcher.Source) string { return writer.Stem(tableID, group, s) }
 	wk.m = pipeline.NewMachine(pipeline.Config{
 		Group: p.group.name, Source: src, Table: tableID, Deadline: deadline, Views: w.p.Views > 0,
-		Metadata: w.p.Metadata, Horizon: horizon, Parts: most, Conflict: w.p.Stop, Nonce: w.nonce,
+		Metadata: w.p.Metadata - offsets.EpochsMost(w.p.Groups), Horizon: horizon, Parts: most, Conflict: w.p.Stop, Nonce: w.nonce,
 		Stem:   stem(p.group.name, src),
 		StemOf: func(o dedup.Owner) string { return stem(o.Group, o.Source) },
 	})
@@ -135,6 +135,9 @@ func (wk *worker) fetchCommitted() {
 	in, err := offsets.Decode(meta)
 	if err != nil {
 		w.fail("I4", "our own intent can't be read: %v", err)
+	}
+	if in != nil && wk.proc.client.s != nil {
+		wk.proc.client.s.Learn(in.Epochs)
 	}
 	start, end := w.kafka.parts[wk.part].start, w.kafka.parts[wk.part].end
 	w.local(w.soon(), &task{worker: wk, kind: "begins", what: &began{offset, in}, run: func() {

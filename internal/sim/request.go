@@ -91,8 +91,12 @@ type commission struct {
 func (wk *worker) commit(e pipeline.Commit) {
 	w := wk.w
 	meta := ""
-	if !e.Intent.Empty() {
-		text, err := e.Intent.Encode()
+	in := *e.Intent
+	if w.small == nil && wk.proc.client.s != nil {
+		in.Epochs = wk.proc.client.s.Known()
+	}
+	if !in.Empty() || len(in.Epochs) > 0 {
+		text, err := in.Encode()
 		if err != nil {
 			w.fail("panic", "the intent can't be written: %v", err)
 		}
@@ -151,5 +155,5 @@ func (wk *worker) commit(e pipeline.Commit) {
 func (wk *worker) setBack() bool {
 	committed, next, held := wk.m.Position()
 	c := wk.proc.group.parts[wk.part]
-	return held == 0 && next == committed && (c.offset < committed || c.meta != "")
+	return held == 0 && next == committed && (c.offset < committed || c.open())
 }

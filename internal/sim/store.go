@@ -101,6 +101,7 @@ func (s *store) open(groupName string) (*dedup.Store, error) {
 			}
 			return w.house.up, nil
 		},
+		Known: func(context.Context) ([]uint64, error) { return w.kafka.known(groupName), nil },
 	}, dedup.Events{
 		EpochRaised: func(g int, epoch uint64, reason string) { w.logf("store: group %d: epoch %d: %s", g, epoch, reason) },
 		Opened: func(g int, epoch uint64, verify bool) {

@@ -142,7 +142,9 @@ func (s *session) openTarget(ctx context.Context, r *config.Route) (*pipeline.Ta
 		return nil, err
 	}
 	said := newStoreLog(ctx, server, t, cfg.ClickHouse.InsertDeadline, s.log, s.o.Status, &s.first)
-	store, err := dedup.Open(ctx, sc, Domain(cfg, r, t), hooks(server, t), said.events())
+	asks := hooks(server, t)
+	asks.Known = func(ctx context.Context) ([]uint64, error) { return s.knownEpochs(ctx, r) }
+	store, err := dedup.Open(ctx, sc, Domain(cfg, r, t), asks, said.events())
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +159,35 @@ func (s *session) openTarget(ctx context.Context, r *config.Route) (*pipeline.Ta
 		Horizon: cfg.Redis.Horizon, EventTime: r.EventTime != "", StopOnConflict: r.OnConflict == "stop",
 		PerSecond: float64(cfg.Batch.MaxInsertsPerSecond), Defaults: newEvaluator(server, d),
 	}, nil
+}
+
+// knownEpochs are the largest epochs that the group's partitions into the
+// route's table have committed. An intent that can't be read stops its
+// partition at the assignment.
+func (s *session) knownEpochs(ctx context.Context, r *config.Route) ([]uint64, error) {
+	all, err := s.cluster.CommittedAll(ctx, s.cfg.Kafka.Group)
+	if err != nil {
+		return nil, err
+	}
+	var known []uint64
+	for topic, partitions := range all {
+		if !slices.ContainsFunc(s.cfg.RoutesOf(topic), func(o *config.Route) bool { return o.Table == r.Table }) {
+			continue
+		}
+		for _, c := range partitions {
+			in, err := offsets.Decode(c.Metadata)
+			if err != nil || in == nil {
+				continue
+			}
+			for g, epoch := range in.Epochs {
+				if g == len(known) {
+					known = append(known, 0)
+				}
+				known[g] = max(known[g], epoch)
+			}
+		}
+	}
+	return known, nil
 }
 
 // hooks answer what a quarantine has to know of ClickHouse.

@@ -70,6 +70,7 @@ func (m *Memory) Open(ctx context.Context, cfg Config, cutoff time.Duration, d D
 	if err != nil {
 		return nil, err
 	}
+	s.clock = m.clock
 	if err := s.greet(ctx); err != nil {
 		return nil, err
 	}

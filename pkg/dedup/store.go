@@ -31,6 +31,7 @@ type Store struct {
 	domain Domain
 	hooks  Hooks
 	events Events
+	clock  func() time.Time
 	head   atomic.Pointer[head]
 	groups int
 	gbits  uint
@@ -46,6 +47,7 @@ type Store struct {
 type groupState struct {
 	epoch uint64
 	known uint64           // the largest epoch ever met
+	asked time.Time        // when the last call left that was answered
 	names map[uint32]named // interned owners under that epoch
 	d     int64            // the largest insert deadline seen in its marker
 	// The marker as it was when it last named another table than ours: what
@@ -73,7 +75,7 @@ func newStore(back backend, h *head, d Domain, hooks Hooks, events Events) (*Sto
 	if hooks.Quiet == nil {
 		return nil, errors.New("dedup: Hooks.Quiet is needed: without it a quarantine could never end safely")
 	}
-	s := &Store{back: back, domain: d, hooks: hooks, events: events, groups: h.groups,
+	s := &Store{back: back, domain: d, hooks: hooks, events: events, clock: time.Now, groups: h.groups,
 		gbits: uint(bits.TrailingZeros(uint(h.groups))), sources: map[batcher.Source]*source{}}
 	s.head.Store(h)
 	s.pool.New = func() any { return &scratch{} }
@@ -178,7 +180,11 @@ func (s *Store) run(ctx context.Context, calls []*call) error {
 		for _, c := range left {
 			c.answerless()
 		}
+		at := s.clock()
 		s.back.exec(ctx, left)
+		if err := s.catchUp(ctx, left, at); err != nil {
+			return worse(failed, err)
+		}
 		var again []*call
 		for _, c := range left {
 			retry, err := s.settle(ctx, c)
@@ -248,19 +254,6 @@ func (s *Store) shapeError(c *call) error {
 	default:
 		return &Unfit{Problem: fmt.Sprintf("the domain has %s hash-tag groups, this sink works with %d", part[2], c.head.groups), Cure: "restart the sink: it reads the number at start; it must not differ between markers"}
 	}
-}
-
-// older tells that an answer comes from another store than the one that has
-// given the largest epoch, or from before that; it keeps the largest.
-func (s *Store) older(c *call) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := &s.state[c.group]
-	if c.got == 0 || c.got < g.known {
-		return c.got != 0
-	}
-	g.known = c.got
-	return false
 }
 
 // note keeps what an answer says of its group.

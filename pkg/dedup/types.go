@@ -58,6 +58,11 @@ type Hooks struct {
 	TableUUID func(ctx context.Context) ([16]byte, error)
 	// TableEmpty tells that there is nothing to verify against.
 	TableEmpty func(ctx context.Context) (bool, error)
+	// Known reads the largest epochs, of each hash-tag group, under which claims
+	// are known to have been made, from where they outlive the processes. It is
+	// asked when the store answers for the first time, and after each silence in
+	// which another store may have given out claims. nil: nothing is known.
+	Known func(ctx context.Context) ([]uint64, error)
 }
 
 // Events tell what happens to the store. Each func may be nil; none may block.

@@ -18,7 +18,9 @@ import (
 //	os1. base64url( body | CRC32C of "os1." and body, big endian )
 //
 //	body   L | tables: n, n x 16 bytes | replicas: n, n x (length, bytes)
-//	       | base time (ms, signed) | n | entries | passed, left out when 0
+//	       | base time (ms, signed) | n | entries
+//	       | passed, left out when 0 and no epochs follow
+//	       | epochs: n, n x (signed, from the epoch before), left out when none
 //	entry  first, signed, from the entry before | last - first | late | n | sent
 //	late   mode: 0 none; 1 count, gaps; 2 count of runs, (gap, length - 1)
 //	sent   table index | rows | digest, 8 bytes | first attempt, signed, from
@@ -103,8 +105,16 @@ func (in *Intent) Encode() (string, error) {
 			b = binary.BigEndian.AppendUint32(b, s.Nonce)
 		}
 	}
-	if in.Passed > 0 {
+	if in.Passed > 0 || len(in.Epochs) > 0 {
 		b = binary.AppendUvarint(b, uint64(in.Passed))
+	}
+	if len(in.Epochs) > 0 {
+		b = binary.AppendUvarint(b, uint64(len(in.Epochs)))
+	}
+	last := uint64(0)
+	for _, e := range in.Epochs {
+		b = binary.AppendVarint(b, int64(e)-int64(last))
+		last = e
 	}
 	b = binary.BigEndian.AppendUint32(b, checksum(b))
 	return prefix + base64.RawURLEncoding.EncodeToString(b), nil
@@ -288,6 +298,17 @@ func (r *reader) intent() *Intent {
 	}
 	if len(r.b) > 0 {
 		in.Passed = int64(r.uint(math.MaxInt64))
+	}
+	if len(r.b) > 0 {
+		in.Epochs = make([]uint64, r.uint(maxEpochs))
+		last := int64(0)
+		for i := range in.Epochs {
+			if last += r.int(); last < 0 || last > maxEpoch {
+				r.bad = true
+				return in
+			}
+			in.Epochs[i] = uint64(last)
+		}
 	}
 	return in
 }

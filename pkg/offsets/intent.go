@@ -20,6 +20,10 @@ type Intent struct {
 	// operator moved the offset back. Their rows that are in a table are in its
 	// views too (I1). 0: not moved back.
 	Passed int64
+	// Epochs are the largest of the dedup store that the process knew, of each
+	// hash-tag group: no claim behind a row of this partition was made under a
+	// larger one. 0: not known.
+	Epochs []uint64
 }
 
 // Entry is one set of rows: a range of offsets and what was made of it for
@@ -60,6 +64,8 @@ const (
 	maxDrift      = 1<<41 - 1
 	maxWait       = 1<<34 - 1
 	maxList       = 127 // distinct tables or replicas
+	maxEpochs     = 32
+	maxEpoch      = 1<<55 - 1 // microseconds: of the year 3111
 )
 
 // validate refuses what Encode can't write or Decode couldn't give back.
@@ -70,8 +76,16 @@ func (in *Intent) validate() error {
 	if in.Passed < 0 {
 		return fmt.Errorf("intent: passed offset %d is negative", in.Passed)
 	}
-	if in.Empty() {
+	if in.Empty() && len(in.Epochs) == 0 {
 		return errors.New("intent: no entries; commit empty metadata instead")
+	}
+	if len(in.Epochs) > maxEpochs {
+		return fmt.Errorf("intent: %d epochs, at most %d", len(in.Epochs), maxEpochs)
+	}
+	for _, e := range in.Epochs {
+		if e > maxEpoch {
+			return fmt.Errorf("intent: epoch %d is outside 0..%d", e, int64(maxEpoch))
+		}
 	}
 	for i := range in.Entries {
 		if err := in.Entries[i].validate(in.base()); err != nil {
@@ -132,8 +146,13 @@ func (in *Intent) base() int64 {
 	return in.Entries[0].Tables[0].FirstAttempt.UnixMilli()
 }
 
-// Empty tells that there is nothing to be told by it: no metadata is committed.
+// Empty tells that no insert is under way, nor was the offset moved back: there
+// is nothing but epochs, if those.
 func (in *Intent) Empty() bool { return len(in.Entries) == 0 && in.Passed == 0 }
+
+// EpochsMost is how many bytes of metadata the epochs of that many hash-tag
+// groups can need, beside those of WorstCase.
+func EpochsMost(groups int) int { return ((1+8*groups)*8 + 5) / 6 }
 
 // Size is the length of the encoded text; 0 for one that Encode refuses.
 func (in *Intent) Size() int {

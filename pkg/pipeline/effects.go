@@ -286,20 +286,18 @@ func (w *worker) askOwners(e AskOwners) Event {
 }
 
 func (w *worker) commit(e Commit) Event {
-	meta := ""
-	if !e.Intent.Empty() {
-		text, err := e.Intent.Encode()
-		if err != nil {
-			return Broken{Reason: "the intent can't be written: " + err.Error(), Cure: "this is a defect of the sink; nothing was sent"}
-		}
-		meta = text
+	in := *e.Intent
+	in.Epochs = w.target.Store.Known()
+	meta, err := in.Encode()
+	if err != nil {
+		return Broken{Reason: "the intent can't be written: " + err.Error(), Cure: "this is a defect of the sink; nothing was sent"}
 	}
 	start := time.Now()
 	if failed, ok := w.commitAt(e.Offset, meta); !ok {
 		return failed
 	}
 	w.shell.events.Commit(time.Since(start))
-	if meta != "" {
+	if !in.Empty() {
 		w.shell.events.Step(w.topic, w.partition, StepIntent)
 	} else {
 		w.shell.events.Step(w.topic, w.partition, StepCommitted)

@@ -29,6 +29,9 @@ func (w *worker) begin(c offsets.Committed) bool {
 		}
 		return halt(err.Error(), fmt.Sprintf("`sink offsets show` prints it; once the range was checked, this sets it aside: sink offsets resolve -c CONFIG --topic %s --partition %d --drop-intent --apply", w.topic, w.partition))
 	}
+	if intent != nil {
+		w.target.Store.Learn(intent.Epochs)
+	}
 	if b := w.elsewhere(intent); b != nil {
 		return halt(b.Reason, b.Cure)
 	}

@@ -172,7 +172,7 @@ func (s *Shell) start(topic string, partition int32) {
 	}
 	w.machine = NewMachine(Config{
 		Group: s.group, Source: w.source, Topic: topic, Table: target.Table.UUID, Deadline: target.Deadline.Milliseconds(), Horizon: target.Horizon.Milliseconds(),
-		Views: len(target.Table.Views) > 0, Metadata: s.MetadataMax, Parts: target.PartitionMost, Conflict: target.StopOnConflict,
+		Views: len(target.Table.Views) > 0, Metadata: s.MetadataMax - offsets.EpochsMost(target.Store.Groups()), Parts: target.PartitionMost, Conflict: target.StopOnConflict,
 		Nonce: nonce, Stem: writer.Stem(target.Table.UUID, s.group, w.source),
 		StemOf: func(o dedup.Owner) string { return writer.Stem(target.Table.UUID, o.Group, o.Source) },
 	})
