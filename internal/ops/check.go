@@ -20,8 +20,9 @@ import (
 )
 
 // metadataLeast is the least offset.metadata.max.bytes that holds an intent of
-// one batch and one late set.
-const metadataLeast = 1024
+// one batch and one late set, and the epochs of as many hash-tag groups as a
+// domain may have.
+const metadataLeast = 1400
 
 // Check asks Kafka, ClickHouse and Redis whether this configuration can keep
 // its promises. It finds as much as it can: a server that is away is a finding,

@@ -176,3 +176,86 @@ func TestAnIdleSinkDoesNotMissAStore(t *testing.T) {
 		t.Fatalf("claimed again: %v", err)
 	}
 }
+
+// The call itself may be what was under way for so long.
+func TestACallThatWasLongUnderWayIsASilence(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	mem := NewMemory(func() time.Time { return now }, 1)
+	d := testDomain
+	d.InsertDeadline = time.Second
+	var committed []uint64
+	hooks := quietHooks()
+	hooks.Known = func(context.Context) ([]uint64, error) { return committed, nil }
+	s, err := mem.Open(t.Context(), Config{}, 0, d, hooks, Events{})
+	must(t, err)
+	now = now.Add(2 * time.Second)
+	opened(t, s)
+	s.back = &tardy{s.back, func() {
+		now = now.Add(2 * time.Second)
+		committed = []uint64{uint64(now.UnixMicro())}
+	}}
+	var hold *Quarantine
+	if err := s.Claim(t.Context(), &Batch{Source: source0(0), Nonce: 1, Items: someItems(0, 1, 0)}, &Reply{}); !errors.As(err, &hold) {
+		t.Fatalf("%v", err)
+	}
+}
+
+// A process that was not there, or not answered, while another store gave out
+// claims learned nothing of them from the first store, when that came back.
+func TestWhoMissedAStoreLearnsOfItBeforeItClaims(t *testing.T) {
+	for name, restarted := range map[string]bool{"started later": true, "stopped and continued": false} {
+		t.Run(name, func(t *testing.T) {
+			now := time.UnixMilli(1_700_000_000_000)
+			mem := NewMemory(func() time.Time { return now }, 2)
+			d := testDomain
+			d.InsertDeadline = time.Second
+			var committed []uint64
+			var away error
+			asked := 0
+			hooks := quietHooks()
+			hooks.Known = func(context.Context) ([]uint64, error) { asked++; return committed, away }
+			open := func() *Store {
+				s, err := mem.Open(t.Context(), Config{}, 0, d, hooks, Events{})
+				must(t, err)
+				return s
+			}
+			busy, late := open(), open()
+			now = now.Add(2 * time.Second)
+			b := &Batch{Source: source0(0), Nonce: 1, Items: someItems(0, 8, 0)}
+			must(t, busy.Claim(t.Context(), b, &Reply{}))
+			must(t, late.Claim(t.Context(), b, &Reply{}))
+			asked = 0
+			must(t, late.Claim(t.Context(), b, &Reply{}))
+			if asked != 0 {
+				t.Fatal("asked without a silence")
+			}
+
+			first := mem.Exchange(nil)
+			must(t, meets(busy))
+			now = now.Add(2 * time.Second)
+			b = &Batch{Source: source0(0), Nonce: 2, Items: someItems(8, 8, 8)}
+			must(t, busy.Claim(t.Context(), b, &Reply{}))
+			committed = busy.Known()
+			mem.Exchange(first)
+			if restarted {
+				late = open()
+			}
+			away = errors.New("no coordinator")
+			now = now.Add(600 * time.Millisecond)
+			var waiting *Waiting
+			if err := late.Claim(t.Context(), b, &Reply{}); !errors.As(err, &waiting) && !restarted {
+				t.Fatalf("claimed without having been told: %v", err)
+			}
+			away = nil
+			var hold *Quarantine
+			if err := late.Claim(t.Context(), b, &Reply{}); !errors.As(err, &hold) {
+				t.Fatalf("the first store passed for the present one: %v", err)
+			}
+			for g, epoch := range late.Known() {
+				if epoch <= committed[g] {
+					t.Errorf("group %d: epoch %d after %d", g, epoch, committed[g])
+				}
+			}
+		})
+	}
+}

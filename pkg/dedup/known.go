@@ -63,16 +63,17 @@ func (s *Store) Watch(ctx context.Context) {
 
 // catchUp makes up for a silence: who has not been answered for that long (it
 // has just started, was stopped or cut off) may have missed a store, and what
-// was claimed there. It asks after the calls were answered, so that what it is
-// told is not older than they are.
+// was claimed there. The silence lasts until now, since these calls, which left
+// at `at`, may have been long under way; and what is told must not be older than
+// their answers.
 func (s *Store) catchUp(ctx context.Context, calls []*call, at time.Time) error {
 	if s.hooks.Known == nil {
 		return nil
 	}
-	silent := false
+	silent, now := false, s.clock()
 	s.mu.Lock()
 	for _, c := range calls {
-		if c.err == nil && at.Sub(s.state[c.group].asked) > s.domain.InsertDeadline/2 {
+		if c.err == nil && now.Sub(s.state[c.group].asked) > s.domain.InsertDeadline/2 {
 			silent = true
 		}
 	}

@@ -41,6 +41,9 @@ var golden = []struct {
 			{Table: tableB, Rows: 5, Digest: 7, FirstAttempt: at(1790000009000), Deadline: at(1790000014000)}}},
 	}}, "os1.ZAKgAQIDBAUGBwgJCgsMDQ4PsAECAwQFBgcICQoLDA0ODwIBYQFigLCDxZhoAoDIr6Aln40GAAIAoI0G__________8AkE4HAwAAAAABAQAAAAAAAAAAzw_gXQgAAAAAAACfjQYCAgcAXAMBAQUAAAAAAAAAB9CMAZBOAAAAAAAAC6MSXw"},
 	{"moved back by an operator", Intent{Passed: 105_114}, "os1.AAAAAACatQY5I565"},
+	{"idle, one hash-tag group", Intent{Epochs: []uint64{1790000000123456}}, "os1.AAAAAAAAAYCJvqLb_60G6QK7Ag"},
+	{"four hash-tag groups, one of them never met", Intent{Passed: 7, Epochs: []uint64{1790000000123456, 1790000000123789, 0, 1790000000000000}},
+		"os1.AAAAAAAHBICJvqLb_60GmgWZjr6i2_-tBoCAr6Lb_60Grkg12g"},
 }
 
 func TestIntentFormatNeverChanges(t *testing.T) {
@@ -69,6 +72,9 @@ func randomIntent(r *rand.Rand, entries, tables int) *Intent {
 	in := &Intent{MaxPartitions: r.IntN(200)}
 	if r.IntN(4) == 0 {
 		in.Passed = 1 + r.Int64N(1<<r.IntN(62))
+	}
+	for range r.IntN(4) * r.IntN(11) {
+		in.Epochs = append(in.Epochs, r.Uint64N(1<<r.IntN(56)))
 	}
 	ids := make([][16]byte, tables)
 	for i := range ids {
@@ -116,7 +122,7 @@ func TestIntentComesBackAsWritten(t *testing.T) {
 		for _, e := range in.Entries {
 			late += len(e.Late)
 		}
-		if worst := WorstCase(entries, tables, late, "ch-0:9000", "ch-1:9000", "clickhouse-2.example:9440"); len(text) > worst || in.Size() != len(text) {
+		if worst := WorstCase(entries, tables, late, "ch-0:9000", "ch-1:9000", "clickhouse-2.example:9440") + EpochsMost(len(in.Epochs)); len(text) > worst || in.Size() != len(text) {
 			t.Fatalf("%d entries, %d tables, %d late: %d characters (Size %d), worst case told %d", entries, tables, late, len(text), in.Size(), worst)
 		}
 	}
@@ -143,11 +149,14 @@ func TestWorstCaseHoldsAtTheEdgesOfTheFormat(t *testing.T) {
 		}
 		in.Entries = append(in.Entries, e)
 	}
+	for i := range maxEpochs {
+		in.Epochs = append(in.Epochs, uint64(i%2)*maxEpoch)
+	}
 	text, err := in.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	worst := WorstCase(16, 2, 16, replica)
+	worst := WorstCase(16, 2, 16, replica) + EpochsMost(maxEpochs)
 	if len(text) > worst {
 		t.Errorf("%d characters, worst case told %d", len(text), worst)
 	}
@@ -234,6 +243,9 @@ func TestSealedNonsenseIsRefusedWithoutMuchMemory(t *testing.T) {
 		"nothing":           {},
 		"no entries":        {0, 0, 0, 0, 0},
 		"trailing byte":     append(append([]byte{}, body...), 0),
+		"no epochs":         append(append([]byte{}, body...), 0, 0),
+		"too many epochs":   append(append([]byte{}, body...), 0, 33, 2),
+		"a negative epoch":  append(append([]byte{}, body...), 0, 1, 1),
 		"a long list":       {0, 127},
 		"a longer list":     {0, 0xff, 0xff, 0xff, 0xff, 0x7f},
 		"overlong varint":   append([]byte{0x80, 0}, body[1:]...),
@@ -266,6 +278,8 @@ func TestEncodeRefusesWhatItCouldNotGiveBack(t *testing.T) {
 		"deadline missing":      func(in *Intent) { in.Entries[0].Tables[0].Deadline = time.Time{} },
 		"replica's name":        func(in *Intent) { in.Entries[0].Tables[0].Replica = strings.Repeat("x", 256) },
 		"negative L":            func(in *Intent) { in.MaxPartitions = -1 },
+		"too many epochs":       func(in *Intent) { in.Epochs = make([]uint64, maxEpochs+1) },
+		"an epoch too large":    func(in *Intent) { in.Epochs = []uint64{maxEpoch + 1} },
 	}
 	for name, spoil := range cases {
 		in, err := Decode(golden[0].text)
