@@ -270,17 +270,9 @@ func Apply(ctx context.Context, cfg *config.Config, p *Plan) error {
 		return err
 	}
 	defer cl.Close()
-	// The epochs outlive what an operator sets aside: claims were made under them.
-	var in offsets.Intent
-	if p.Intent != nil {
-		in = *p.Intent
-	}
-	in.Epochs = p.Before.epochs
-	meta := ""
-	if !in.Empty() || len(in.Epochs) > 0 {
-		if meta, err = in.Encode(); err != nil {
-			return err
-		}
+	meta, err := p.metadata()
+	if err != nil {
+		return err
 	}
 	var os kadm.Offsets
 	os.Add(kadm.Offset{Topic: p.Before.Topic, Partition: p.Before.Partition, At: p.Offset, LeaderEpoch: -1, Metadata: meta})
@@ -288,4 +280,17 @@ func Apply(ctx context.Context, cfg *config.Config, p *Plan) error {
 		return offsets.Explain(err, offsets.Subject{Doing: fmt.Sprintf("commit %s/%d at %d", p.Before.Topic, p.Before.Partition, p.Offset), Group: cfg.Kafka.Group})
 	}
 	return nil
+}
+
+// metadata is what goes with the offset. The epochs outlive all that an operator
+// sets aside: claims were made under them.
+func (p *Plan) metadata() (string, error) {
+	var in offsets.Intent
+	if p.Intent != nil {
+		in = *p.Intent
+	}
+	if in.Epochs = p.Before.epochs; in.Empty() && len(in.Epochs) == 0 {
+		return "", nil
+	}
+	return in.Encode()
 }

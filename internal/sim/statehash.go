@@ -61,7 +61,7 @@ var meanings = map[string]meaning{
 	"pipeline.AskFacts.FirstAttempt": instant, "pipeline.AskFacts.Deadline": instant,
 	"offsets.Sent.Nonce": nonce, "offsets.Sent.Attempt": skipped, "offsets.Sent.Table": skipped,
 	"dedup.Owner.Nonce": nonce, "dedup.Answer.Nonce": nonce, "dedup.Item.Nonce": nonce,
-	"dedup.Ticket.epochs": byGroup, "dedup.groupState.epoch": epoch, "dedup.groupState.swapEpoch": epoch,
+	"dedup.Ticket.epochs": byGroup, "dedup.groupState.epoch": epoch, "dedup.groupState.known": epoch, "dedup.groupState.swapEpoch": epoch,
 	"dedup.groupState.names": skipped, "dedup.groupState.told": skipped, // looked up again; told people
 	"dedup.source.epoch": byGroup, "dedup.source.text": skipped,
 	"dedup.marker.epoch": epoch, "dedup.marker.q": instant, "dedup.marker.verify": instant, "dedup.marker.id": skipped,

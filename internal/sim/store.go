@@ -78,6 +78,10 @@ var forever = context.Background()
 
 func (s *store) open(groupName string) (*dedup.Store, error) {
 	w := s.w
+	known := func(context.Context) ([]uint64, error) { return w.kafka.known(groupName), nil }
+	if w.small != nil {
+		known = nil // no store is exchanged there, and no epoch committed
+	}
 	return s.mem.Open(forever, dedup.Config{Horizon: horizon * time.Millisecond, Slack: time.Minute}, 0, dedup.Domain{
 		Database: "db", Table: "t", TableUUID: tableID, Route: "v1 key", EventTime: true,
 		InsertDeadline: deadline * time.Millisecond, Group: groupName,
@@ -101,7 +105,7 @@ func (s *store) open(groupName string) (*dedup.Store, error) {
 			}
 			return w.house.up, nil
 		},
-		Known: func(context.Context) ([]uint64, error) { return w.kafka.known(groupName), nil },
+		Known: known,
 	}, dedup.Events{
 		EpochRaised: func(g int, epoch uint64, reason string) { w.logf("store: group %d: epoch %d: %s", g, epoch, reason) },
 		Opened: func(g int, epoch uint64, verify bool) {

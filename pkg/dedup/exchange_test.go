@@ -140,7 +140,7 @@ func TestAnEmptyStoreIsRaisedAboveTheOneBefore(t *testing.T) {
 	mem.Exchange(was)
 	third, err := s.Epochs(t.Context())
 	must(t, err)
-	if !(first.epochs[0] < second.epochs[0] && second.epochs[0] < third.epochs[0]) {
+	if first.epochs[0] >= second.epochs[0] || second.epochs[0] >= third.epochs[0] {
 		t.Fatalf("epochs %d, %d, %d", first.epochs[0], second.epochs[0], third.epochs[0])
 	}
 }
