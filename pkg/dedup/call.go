@@ -114,6 +114,7 @@ type call struct {
 	group int
 	head  *head
 	epoch uint64 // the expected one, 0: any (raise: the one seen, 0: no marker)
+	known uint64 // the largest one that the client knows
 
 	owner  string
 	nonce  uint32
@@ -126,8 +127,7 @@ type call struct {
 	lo, hi int64
 	ids    []uint32
 
-	known     uint64 // raise: the largest epoch that the client knows,
-	swapped   bool   // because the table was swapped,
+	swapped   bool // raise: because the table was swapped,
 	seen      [16]byte
 	endHold   bool // open: end the quarantine,
 	endVerify bool // and verify mode

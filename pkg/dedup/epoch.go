@@ -87,7 +87,7 @@ func (s *Store) drive(ctx context.Context, c *call) (opened bool, err error) {
 	}
 	var o call
 	o.reset(opOpen, c.group, c.head)
-	o.epoch, o.endHold, o.endVerify = c.got, true, empty
+	o.epoch, o.known, o.endHold, o.endVerify = c.got, c.known, true, empty
 	s.back.exec(ctx, []*call{&o})
 	if o.err != nil {
 		return false, fmt.Errorf("end the quarantine of group %d: %w", c.group, explain(o.err))

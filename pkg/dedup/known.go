@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -26,6 +27,17 @@ func (s *Store) Learn(epochs []uint64) {
 	for g := range min(s.groups, len(epochs)) {
 		s.state[g].known = max(s.state[g].known, epochs[g])
 	}
+}
+
+// ready makes calls ready to leave, which they do now.
+func (s *Store) ready(calls []*call) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range calls {
+		c.answerless()
+		c.known = s.state[c.group].known
+	}
+	return s.clock()
 }
 
 // older tells that an answer comes from another store than the one that has
@@ -61,24 +73,27 @@ func (s *Store) Watch(ctx context.Context) {
 	}
 }
 
+// silence tells that a store may have been missed: another one gives out no
+// claims before it was there for D.
+func (s *Store) silence(calls []*call) bool {
+	if s.hooks.Known == nil {
+		return false
+	}
+	now := s.clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(calls, func(c *call) bool {
+		return c.err == nil && now.Sub(s.state[c.group].asked) > s.domain.InsertDeadline/2
+	})
+}
+
 // catchUp makes up for a silence: who has not been answered for that long (it
 // has just started, was stopped or cut off) may have missed a store, and what
 // was claimed there. The silence lasts until now, since these calls, which left
 // at `at`, may have been long under way; and what is told must not be older than
 // their answers.
 func (s *Store) catchUp(ctx context.Context, calls []*call, at time.Time) error {
-	if s.hooks.Known == nil {
-		return nil
-	}
-	silent, now := false, s.clock()
-	s.mu.Lock()
-	for _, c := range calls {
-		if c.err == nil && now.Sub(s.state[c.group].asked) > s.domain.InsertDeadline/2 {
-			silent = true
-		}
-	}
-	s.mu.Unlock()
-	if silent {
+	if s.silence(calls) {
 		epochs, err := s.hooks.Known(ctx)
 		if err != nil {
 			return &Waiting{Reason: fmt.Sprintf("under which epochs the group has claimed can't be read: %v", err), Err: err}

@@ -133,7 +133,7 @@ func (b *redisBackend) pack(p *packed, c *call, whole bool) []any {
 		epoch = strconv.FormatUint(c.epoch, 10)
 	}
 	h := c.head
-	p.args = append(p.args, h.tableText(), epoch, h.name, h.route, h.groups, h.d, h.h, h.cutoff, h.slack)
+	p.args = append(p.args, h.tableText(), epoch, h.name, h.route, h.groups, h.d, h.h, h.cutoff, h.slack, c.known)
 	p.nonce = [4]byte{byte(c.nonce >> 24), byte(c.nonce >> 16), byte(c.nonce >> 8), byte(c.nonce)}
 	switch c.op {
 	case opClaim:
@@ -171,7 +171,7 @@ func (b *redisBackend) pack(p *packed, c *call, whole bool) []any {
 		if c.swapped {
 			seen = uuidText(c.seen)
 		}
-		p.args = append(p.args, seen, h.slot, c.known)
+		p.args = append(p.args, seen, h.slot)
 	case opOpen:
 		p.args = append(p.args, flag(c.endHold), flag(c.endVerify))
 	}

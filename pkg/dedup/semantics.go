@@ -99,6 +99,9 @@ func (g *memGroup) guard(c *call, now int64, id string, closed bool) bool {
 	case m.table != h.table:
 		c.status, c.table = stSwapped, m.table
 		return false
+	case m.epoch < c.known:
+		c.status = stEpoch
+		return false
 	case c.epoch != 0 && c.epoch != m.epoch:
 		c.status = stEpoch
 		return false

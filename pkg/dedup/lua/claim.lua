@@ -1,5 +1,5 @@
--- ARGV: 10 owner, 11 nonce, 12 first offset, 13 late, 14 largest bucket, 15 body,
--- 16 epoch and horizon under which the client knows of buckets that exist: the
+-- ARGV: 11 owner, 12 nonce, 13 first offset, 14 late, 15 largest bucket, 16 body,
+-- 17 epoch and horizon under which the client knows of buckets that exist: the
 -- high bit of a group's count. Their expiry needs no setting, as long as it is
 -- the end of the slot that counts and not the time of the last use.
 -- Item: field 10, offset 5, fingerprint 4. Entry: owner and flags 3, offset 5,
@@ -8,11 +8,11 @@
 -- entries of 2, 3, 4 and 7, as they were met, follow.
 local m, no = guard(true)
 if not m then return no end
-local body, nonce, first, late = ARGV[15], ARGV[11], tonumber(ARGV[12]), ARGV[13] == '1'
-local most = tonumber(ARGV[14])
+local body, nonce, first, late = ARGV[16], ARGV[12], tonumber(ARGV[13]), ARGV[14] == '1'
+local most = tonumber(ARGV[15])
 local secs, pos = sections(m, body, true)
 if not secs then return pos end
-local id = intern(ARGV[10])
+local id = intern(ARGV[11])
 if not id then return redis.error_reply(full) end
 
 local own = {}
@@ -22,7 +22,7 @@ for flags = 0, 3 do own[prefix(id, flags)] = flags end
 local fresh = m.verify == '1' and 0 or 1
 local new = prefix(id, late and 2 + fresh or fresh)
 local new_taken = prefix(id, 2 + fresh)
-local trusted = ARGV[16] == m.epoch .. ';' .. int(m.h)
+local trusted = ARGV[17] == m.epoch .. ';' .. int(m.h)
 local plain, taken = prefix(id, 0), prefix(id, 2)
 
 -- The fingerprint of a row that was read from the table: its record is not known.

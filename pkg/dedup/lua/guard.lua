@@ -1,7 +1,8 @@
 -- Stands before every script. KEYS[1] is the marker of the hash-tag group; all
 -- other keys share its prefix, and so its slot in a cluster.
 -- ARGV: 1 table uuid, 2 expected epoch or '', 3 domain name, 4 route, 5 groups,
--- 6 insert deadline D, 7 horizon, 8 cut-off time, 9 slack (all ms).
+-- 6 insert deadline D, 7 horizon, 8 cut-off time, 9 slack (all ms), 10 largest
+-- epoch that the caller knows.
 -- A script answers one bulk string whose first byte says what follows.
 local call, byte, sub, char, floor = redis.call, string.byte, string.sub, string.char, math.floor
 local M = KEYS[1]
@@ -41,6 +42,8 @@ local function guard(closed)
     q = r[12] and tonumber(r[12]), max = r[14] and tonumber(r[14])}
   if r[6] ~= id then return nil, 'I' .. m.epoch end
   if r[7] ~= ARGV[1] then return nil, 'T' .. m.epoch .. ';' .. r[7] end
+  -- Below what the caller knows it is another store's, and nothing is written.
+  if tonumber(m.epoch) < tonumber(ARGV[10]) then return nil, 'E' .. m.epoch end
   if ARGV[2] ~= '' and ARGV[2] ~= m.epoch then return nil, 'E' .. m.epoch end
   -- The largest ever announced holds: everyone waits and remembers that long.
   if tonumber(ARGV[6]) > m.d then m.d = tonumber(ARGV[6]) call('HSET', M, 'd', ARGV[6]) end

@@ -1,12 +1,12 @@
--- ARGV: 10 owner, 11 new nonce, 12 first offset, 13 body.
+-- ARGV: 11 owner, 12 new nonce, 13 first offset, 14 body.
 -- Item: field 10, offset 5, old nonce 4. Verdicts: 0 New, 1 Mine, 5 Changed
 -- (its entry follows), 6 absent.
 local m, no = guard(true)
 if not m then return no end
-local body, nonce, first = ARGV[13], ARGV[11], tonumber(ARGV[12])
+local body, nonce, first = ARGV[14], ARGV[12], tonumber(ARGV[13])
 local secs, pos = sections(m, body, true)
 if not secs then return pos end
-local id = tonumber(call('HGET', P .. 'i', ARGV[10]) or -1)
+local id = tonumber(call('HGET', P .. 'i', ARGV[11]) or -1)
 local verdicts, met = {}, {}
 walk(secs, body, pos, 19, function(p, field, v, key, ends)
   if not v or v == released then

@@ -1,17 +1,17 @@
--- ARGV: 10 owner, 11 nonce, 12 body, 13.. the owners that are expected.
+-- ARGV: 11 owner, 12 nonce, 13 body, 14.. the owners that are expected.
 -- Item: field 10, offset 5, fingerprint 4, index of the expected owner 2, its
 -- taken flag 1, its offset 5, its nonce 4. Verdicts: 1 Mine, 5 Changed (the
 -- entry follows), 6 absent.
 local m, no = guard(true)
 if not m then return no end
-local body, nonce = ARGV[12], ARGV[11]
+local body, nonce = ARGV[13], ARGV[12]
 local secs, pos = sections(m, body, true)
 if not secs then return pos end
-local id = intern(ARGV[10])
+local id = intern(ARGV[11])
 if not id then return redis.error_reply(full) end
 local ours = prefix(id, 2)
 local expected = {}
-for i = 13, #ARGV do expected[i - 13] = tonumber(call('HGET', P .. 'i', ARGV[i]) or -1) end
+for i = 14, #ARGV do expected[i - 14] = tonumber(call('HGET', P .. 'i', ARGV[i]) or -1) end
 local verdicts, met = {}, {}
 walk(secs, body, pos, 31, function(p, field, v, key, ends)
   if not v or v == released then
