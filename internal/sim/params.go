@@ -112,8 +112,8 @@ func Draw(seed uint64) Params {
 	return p.bearable()
 }
 
-// bearable takes out what nothing is promised for: a process that was not there,
-// or could not ask, while another store was at the address has not met it.
+// bearable takes out what nothing is promised for: what another group claimed in
+// another store is known to that group alone.
 func (p Params) bearable() Params {
 	if p.Faults[faultExchange] > 0 {
 		p.Replay = false
