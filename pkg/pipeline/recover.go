@@ -176,6 +176,17 @@ func (m *Machine) unlisted(f Facts) {
 		m.judgedByTable(j.present, false)
 		return
 	}
+	if f.Attempts.Known && f.Attempts.OnlyRejected {
+		// No insert over these rows wrote anything, so what is there is
+		// others': the store was lost since, and the key became ours anew.
+		j.set.Each(func(i int, b *Batch, row int32) {
+			if j.present[i] && b.verdicts[row] == vMine && !m.committedOnce(b, row) {
+				b.verdicts[row] = vNew
+			}
+		})
+		m.judgedByTable(j.present, false)
+		return
+	}
 	there := 0
 	for _, p := range j.present {
 		if p {
