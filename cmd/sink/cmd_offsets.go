@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -18,10 +19,14 @@ var offsetsCommand = &command{
 	name: "offsets", summary: "what each partition has committed and waits for, and the ways on when one stopped",
 	usage: "show | resolve",
 	about: `show reads the group: committed offset, ends of the log, lag, and the intent (inserts that were under way).
-resolve takes one way on for a partition that stopped. It prints what it would commit and what follows from it; --apply does it. The sink must be stopped.`,
+resolve takes one way on for partitions that stopped. It prints what it would commit and what follows from it; --apply does it. The sink must be stopped.
+With --partition 0,3,5 or all it is the same way on for several: all means those with inserts under way, whether or not they had stopped, so the views must be right for
+each range that the plan lists. When one of them can't be resolved like this, none is changed.`,
 	examples: []string{
 		"sink offsets show -c sink.yaml",
 		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --views-recomputed            # after recomputing the views that it named",
+		"sink offsets resolve -c sink.yaml --topic settlements --partition 0,3,5 --views-recomputed --apply",
+		"sink offsets resolve -c sink.yaml --topic settlements --partition all --views-recomputed          # after recomputing the views as a whole",
 		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --to 150 --apply              # go on behind a gap",
 		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --drop-intent --apply",
 	},
@@ -36,7 +41,7 @@ func runOffsets(ctx context.Context, env *environment, args []string) error {
 	var asJSON, apply bool
 	f.flag(&asJSON, "json", "one JSON object")
 	f.text(&r.Topic, "topic", "NAME", "resolve: the topic")
-	f.text(&partition, "partition", "N", "resolve: the partition")
+	f.text(&partition, "partition", "N", "resolve: the partition, several (0,3,5), or all that have inserts under way")
 	f.text(&to, "to", "OFFSET", "resolve: go on from this offset")
 	f.flag(&r.Drop, "drop-intent", "resolve: keep the offset, drop the list of inserts under way")
 	f.flag(&r.Vouch, "views-recomputed", "resolve: the views were recomputed, so the table's word counts for them too")
@@ -71,11 +76,10 @@ func readResolution(r *ops.Resolution, partition, to, asRange string) error {
 	if r.Topic == "" || partition == "" {
 		return fmt.Errorf("name the partition with --topic and --partition")
 	}
-	n, err := strconv.ParseInt(partition, 10, 32)
-	if err != nil || n < 0 {
-		return fmt.Errorf("--partition %q is no number", partition)
+	var err error
+	if r.Partitions, err = readPartitions(partition); err != nil {
+		return err
 	}
-	r.Partition = int32(n)
 	ways := 0
 	if to != "" {
 		if r.To, err = strconv.ParseInt(to, 10, 64); err != nil || r.To < 0 {
@@ -100,7 +104,27 @@ func readResolution(r *ops.Resolution, partition, to, asRange string) error {
 	if ways != 1 {
 		return fmt.Errorf("choose one of --to, --drop-intent and --views-recomputed")
 	}
+	if len(r.Partitions) != 1 && (to != "" || asRange != "") {
+		return fmt.Errorf("--to and --range are about one partition, --partition is %s", partition)
+	}
 	return nil
+}
+
+// readPartitions reads 3, 0,3,5 or all; all is nil.
+func readPartitions(text string) ([]int32, error) {
+	if text == "all" {
+		return nil, nil
+	}
+	var out []int32
+	for _, one := range strings.Split(text, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 32)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("--partition %q: want a number, several like 0,3,5, or all", text)
+		}
+		out = append(out, int32(n))
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 func showOffsets(ctx context.Context, env *environment, cfg *config.Config, asJSON bool) error {
@@ -149,28 +173,31 @@ func intentText(in *offsets.Intent) string {
 }
 
 func resolveOffsets(ctx context.Context, env *environment, cfg *config.Config, r ops.Resolution, apply, asJSON bool) error {
-	plan, err := ops.PlanResolution(ctx, cfg, r)
+	plans, err := ops.PlanResolution(ctx, cfg, r)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		if err := json.NewEncoder(env.stdout).Encode(plan); err != nil {
-			return err
+	for _, p := range plans.Plans {
+		if asJSON {
+			err = json.NewEncoder(env.stdout).Encode(p)
+		} else {
+			_, err = fmt.Fprintf(env.stdout, "%s/%d: committed %d with intent %s\n  would become %d with intent %s\n  %s\n", p.Before.Topic, p.Before.Partition,
+				p.Before.Committed, intentText(p.Before.Intent), p.Offset, intentText(p.Intent), strings.Join(p.Consequence, "\n  "))
 		}
-	} else {
-		_, err = fmt.Fprintf(env.stdout, "%s/%d: committed %d with intent %s\n  would become %d with intent %s\n  %s\n", r.Topic, r.Partition,
-			plan.Before.Committed, intentText(plan.Before.Intent), plan.Offset, intentText(plan.Intent), strings.Join(plan.Consequence, "\n  "))
 		if err != nil {
 			return err
 		}
+	}
+	if n := len(plans.Idle); n > 0 {
+		_, _ = fmt.Fprintf(env.stderr, "%s without inserts under way: nothing to resolve there\n", plural(n, "partition"))
 	}
 	if !apply {
 		_, err := fmt.Fprintln(env.stderr, "nothing was changed; --apply does it")
 		return err
 	}
-	if err := ops.Apply(ctx, cfg, plan); err != nil {
+	if err := ops.Apply(ctx, cfg, plans.Plans); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(env.stderr, "done")
+	_, err = fmt.Fprintf(env.stderr, "done: %s\n", plural(len(plans.Plans), "partition"))
 	return err
 }

@@ -15,13 +15,15 @@ var sizeUnits = []struct {
 	name  string
 	bytes int64
 }{
-	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, // longest names first: "B" ends them all
-	{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1},
+	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, // longest names first: "B" ends them all
+	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1},
 }
+
+const sizeUnitNames = "B, KiB, GiB, TiB, kB, MB, GB, TB"
 
 // String is the form that ParseSize reads, in the largest binary unit that is exact.
 func (s Size) String() string {
-	for _, u := range sizeUnits[:3] {
+	for _, u := range sizeUnits[:4] {
 		if s != 0 && int64(s)%u.bytes == 0 {
 			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
 		}
@@ -43,9 +45,9 @@ func ParseSize(text string) (Size, error) {
 		return Size(n * float64(u.bytes)), nil
 	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return 0, fmt.Errorf("has no unit: write %sMiB (or B, KiB, GiB, kB, MB, GB)", text)
+		return 0, fmt.Errorf("has no unit: write %sMiB (or %s)", text, sizeUnitNames)
 	}
-	return 0, fmt.Errorf("is no size: write a number with a unit, like 16MiB")
+	return 0, fmt.Errorf("is no size: write a number with a unit, like 16MiB (or %s)", sizeUnitNames)
 }
 
 // ParseDuration reads Go's durations and days: 1s, 90m, 1h30m, 7d, 1d12h. Only 0 goes without a unit.

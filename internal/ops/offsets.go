@@ -129,15 +129,25 @@ func describePartition(topic string, p int32, b offsets.Bounds, c offsets.Commit
 	return o
 }
 
-// Resolution is one way on for a stopped partition.
+// Resolution is one way on for stopped partitions of a topic.
 type Resolution struct {
-	Topic     string
-	Partition int32
-	To        int64 // >= 0: go on from this offset
-	Drop      bool  // drop the intent, keep the offset
-	Vouch     bool  // the views were recomputed: judge the intent's ranges by the table
+	Topic string
+	// Partitions are those named; nil: every one with inserts under way. To and
+	// a range are about one partition.
+	Partitions []int32
+	To         int64 // >= 0: go on from this offset
+	Drop       bool  // drop the intent, keep the offset
+	Vouch      bool  // the views were recomputed: judge the intent's ranges by the table
 	// First and Last name a range to vouch for that no intent lists; Last < 0: none.
 	First, Last int64
+}
+
+// Plans are what a resolution comes to, one a partition.
+type Plans struct {
+	Plans []*Plan
+	// Idle are the partitions of a resolution for all that have no insert under
+	// way: nothing of theirs is changed.
+	Idle []int32
 }
 
 // Plan is a resolution worked out: what would be committed, and what follows
@@ -149,25 +159,69 @@ type Plan struct {
 	Consequence []string         `json:"consequence"`
 }
 
-// PlanResolution works a resolution out without changing anything.
-func PlanResolution(ctx context.Context, cfg *config.Config, r Resolution) (*Plan, error) {
+// PlanResolution works a resolution out without changing anything. One
+// partition that can't be resolved like this refuses all: each is told.
+func PlanResolution(ctx context.Context, cfg *config.Config, r Resolution) (*Plans, error) {
 	all, err := ShowOffsets(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
+	return planAll(all, r)
+}
+
+func planAll(all *Offsets, r Resolution) (*Plans, error) {
+	if len(r.Partitions) != 1 && (r.To >= 0 || r.Last >= 0) {
+		return nil, &wiring.Usage{Err: errors.New("--to and --range are about one partition: name it")}
+	}
+	of := map[int32]PartitionOffsets{}
+	named := r.Partitions
 	for _, p := range all.Partitions {
-		if p.Topic != r.Topic || p.Partition != r.Partition {
+		if p.Topic == r.Topic {
+			of[p.Partition] = p
+			if r.Partitions == nil {
+				named = append(named, p.Partition)
+			}
+		}
+	}
+	if len(of) == 0 {
+		return nil, &wiring.Usage{Err: fmt.Errorf("no route reads topic %s", r.Topic)}
+	}
+	if all.Members > 0 {
+		return nil, fmt.Errorf("group %s has %s: stop the sink first, so that nothing moves while you decide", all.Group, wiring.Plural(all.Members, "live member"))
+	}
+	out := &Plans{}
+	var failed []error
+	for _, n := range named {
+		p, known := of[n]
+		switch {
+		case !known:
+			failed = append(failed, &wiring.Usage{Err: fmt.Errorf("no route reads %s/%d", r.Topic, n)})
+			continue
+		case r.Partitions == nil && p.Unread != nil:
+			failed = append(failed, fmt.Errorf("%s/%d: %w", r.Topic, n, p.Unread))
+			continue
+		case r.Partitions == nil && sets(p.Intent) == 0:
+			out.Idle = append(out.Idle, n)
 			continue
 		}
 		if p.Unread != nil && !r.Drop {
-			return nil, fmt.Errorf("%s/%d: %w; its inserts would be forgotten without a word: where that is wanted, first --drop-intent, then this", p.Topic, p.Partition, p.Unread)
+			failed = append(failed, fmt.Errorf("%s/%d: %w; its inserts would be forgotten without a word: where that is wanted, first --drop-intent, then this", r.Topic, n, p.Unread))
+			continue
 		}
-		if all.Members > 0 {
-			return nil, fmt.Errorf("group %s has %s: stop the sink first, so that nothing moves while you decide", all.Group, wiring.Plural(all.Members, "live member"))
+		one, err := plan(p, r)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s/%d: %w", r.Topic, n, err))
+			continue
 		}
-		return plan(p, r)
+		out.Plans = append(out.Plans, one)
 	}
-	return nil, &wiring.Usage{Err: fmt.Errorf("no route reads %s/%d", r.Topic, r.Partition)}
+	if len(failed) > 0 {
+		return nil, errors.Join(failed...)
+	}
+	if len(out.Plans) == 0 {
+		return nil, &wiring.Usage{Err: fmt.Errorf("no partition of %s has an insert under way: there is nothing to resolve", r.Topic)}
+	}
+	return out, nil
 }
 
 func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
@@ -263,23 +317,45 @@ func sets(in *offsets.Intent) int {
 	return len(in.Entries)
 }
 
-// Apply commits the plan. The group must have no live member.
-func Apply(ctx context.Context, cfg *config.Config, p *Plan) error {
+// Apply commits the plans, in one request. The group must have no live member.
+// What was committed and what wasn't is told a partition.
+func Apply(ctx context.Context, cfg *config.Config, plans []*Plan) error {
 	cl, _, err := kafka(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	meta, err := p.metadata()
-	if err != nil {
-		return err
-	}
 	var os kadm.Offsets
-	os.Add(kadm.Offset{Topic: p.Before.Topic, Partition: p.Before.Partition, At: p.Offset, LeaderEpoch: -1, Metadata: meta})
-	if err := kadm.NewClient(cl).CommitAllOffsets(ctx, cfg.Kafka.Group, os); err != nil {
-		return offsets.Explain(err, offsets.Subject{Doing: fmt.Sprintf("commit %s/%d at %d", p.Before.Topic, p.Before.Partition, p.Offset), Group: cfg.Kafka.Group})
+	for _, p := range plans {
+		meta, err := p.metadata()
+		if err != nil {
+			return fmt.Errorf("%s/%d: %w", p.Before.Topic, p.Before.Partition, err)
+		}
+		os.Add(kadm.Offset{Topic: p.Before.Topic, Partition: p.Before.Partition, At: p.Offset, LeaderEpoch: -1, Metadata: meta})
 	}
-	return nil
+	answers, err := kadm.NewClient(cl).CommitOffsets(ctx, cfg.Kafka.Group, os)
+	return committedAll(cfg.Kafka.Group, plans, answers, err)
+}
+
+// committedAll names the partitions that were not committed, and how many were.
+func committedAll(group string, plans []*Plan, answers kadm.OffsetResponses, failed error) error {
+	var problems []error
+	for _, p := range plans {
+		err := failed
+		if err == nil {
+			answer, ok := answers.Lookup(p.Before.Topic, p.Before.Partition)
+			if err = answer.Err; !ok {
+				err = errors.New("Kafka's answer leaves this partition out")
+			}
+		}
+		if err != nil {
+			problems = append(problems, offsets.Explain(err, offsets.Subject{Doing: fmt.Sprintf("commit %s/%d at %d", p.Before.Topic, p.Before.Partition, p.Offset), Group: group}))
+		}
+	}
+	if done := len(plans) - len(problems); len(problems) > 0 && done > 0 {
+		problems = append(problems, fmt.Errorf("%s of %d were committed; the same command again is safe for them", wiring.Plural(done, "partition"), len(plans)))
+	}
+	return errors.Join(problems...)
 }
 
 // metadata is what goes with the offset. The epochs outlive all that an operator

@@ -1,50 +1,109 @@
 package ops
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/offsets"
 )
 
-// What an operator sets aside was claimed under epochs all the same. Without
-// them a store that was exchanged and comes back would pass for the present one.
-func TestAResolutionKeepsTheEpochs(t *testing.T) {
-	known := []uint64{1790000000123456, 1790000000123789}
-	for name, c := range map[string]struct {
-		was offsets.Intent
-		r   Resolution
+func underWay(first, last int64) *offsets.Intent {
+	return &offsets.Intent{Entries: []offsets.Entry{{Range: batcher.Range{First: first, Last: last}, Tables: []offsets.Sent{{Rows: int(last - first + 1)}}}}}
+}
+
+// group has two partitions with inserts under way, one that is idle and one of another topic.
+func group() *Offsets {
+	return &Offsets{Group: "g", Partitions: []PartitionOffsets{
+		{Topic: "other", Partition: 0, Committed: 5, End: 10, Intent: underWay(5, 6)},
+		{Topic: "t", Partition: 0, Committed: 10, End: 100, Intent: underWay(10, 19)},
+		{Topic: "t", Partition: 1, Committed: 100, End: 100},
+		{Topic: "t", Partition: 3, Committed: 30, End: 100, Intent: underWay(30, 34)},
+	}}
+}
+
+// Eight partitions that stopped for one cause are one command. It must touch those named and no others, and none when one of them can't be resolved.
+func TestAResolutionOfSeveralPartitionsTouchesThoseAlone(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		partitions []int32
+		change     func(*Offsets, *Resolution)
+		want, idle []int32
+		refusal    []string
 	}{
-		"idle, moved on":         {offsets.Intent{Epochs: known}, Resolution{To: 60, Last: -1}},
-		"idle, moved back":       {offsets.Intent{Epochs: known}, Resolution{To: 10, Last: -1}},
-		"moved back once before": {offsets.Intent{Passed: 70, Epochs: known}, Resolution{To: -1, Drop: true, Last: -1}},
-		"vouched for":            {offsets.Intent{Passed: 70, Epochs: known}, Resolution{To: -1, Vouch: true, First: 50, Last: 55}},
+		{name: "all", want: []int32{0, 3}, idle: []int32{1}},
+		{name: "a list", partitions: []int32{0, 3}, want: []int32{0, 3}},
+		{name: "one", partitions: []int32{3}, want: []int32{3}},
+		{name: "one of them has nothing under way", partitions: []int32{0, 1, 3}, refusal: []string{"t/1: there is no intent to vouch for"}},
+		{name: "two of them aren't there", partitions: []int32{0, 7, 9}, refusal: []string{"t/7", "t/9"}},
+		{name: "the sink runs", change: func(o *Offsets, _ *Resolution) { o.Members = 2 }, refusal: []string{"2 live members"}},
+		{name: "an intent can't be read", change: func(o *Offsets, _ *Resolution) {
+			o.Partitions[2].Unread = errors.New("its CRC is wrong")
+		}, refusal: []string{"t/1: its CRC is wrong"}},
+		{name: "another topic", change: func(_ *Offsets, r *Resolution) { r.Topic = "x" }, refusal: []string{"no route reads topic x"}},
+		{name: "nothing is under way", change: func(o *Offsets, _ *Resolution) {
+			for i := range o.Partitions {
+				o.Partitions[i].Intent = nil
+			}
+		}, refusal: []string{"nothing to resolve"}},
+		{name: "an offset for several", change: func(_ *Offsets, r *Resolution) { r.Vouch, r.To = false, 50 }, refusal: []string{"one partition"}},
+		{name: "a range for several", partitions: []int32{0, 3}, change: func(_ *Offsets, r *Resolution) { r.Last = 50 }, refusal: []string{"one partition"}},
 	} {
-		meta, err := c.was.Encode()
+		all, r := group(), Resolution{Topic: "t", Partitions: c.partitions, Vouch: true, To: -1, Last: -1}
+		if c.change != nil {
+			c.change(all, &r)
+		}
+		plans, err := planAll(all, r)
+		if len(c.refusal) > 0 {
+			for _, want := range c.refusal {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v, want a refusal with %q", c.name, err, want)
+				}
+			}
+			continue
+		}
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: %v", c.name, err)
+			continue
 		}
-		before := describePartition("t", 0, offsets.Bounds{Start: 0, Stable: 100, High: 100}, offsets.Committed{Offset: 50, Metadata: meta})
-		if (before.Intent != nil) != (c.was.Passed > 0) {
-			t.Errorf("%s: shown as %+v", name, before.Intent)
+		var got []int32
+		for _, p := range plans.Plans {
+			got = append(got, p.Before.Partition)
+			if p.Before.Topic != "t" || !p.Intent.Entries[0].Tables[0].Vouched || p.Before.Intent.Entries[0].Tables[0].Vouched {
+				t.Errorf("%s: plan %+v", c.name, p)
+			}
 		}
-		p, err := plan(before, c.r)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if meta, err = p.metadata(); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if in, err := offsets.Decode(meta); err != nil || in == nil || !slices.Equal(in.Epochs, known) {
-			t.Errorf("%s: commits %+v, %v", name, in, err)
+		if !slices.Equal(got, c.want) || !slices.Equal(plans.Idle, c.idle) {
+			t.Errorf("%s: plans for %v, idle %v, want %v and %v", c.name, got, plans.Idle, c.want, c.idle)
 		}
 	}
-	// A group that has never met a store commits no metadata.
-	p, err := plan(describePartition("t", 0, offsets.Bounds{High: 100}, offsets.Committed{Offset: 50}), Resolution{To: 60, Last: -1})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// A commit may be taken for one partition and refused for another. Who reads "failed" without a name begins again with all of them, or with the wrong one.
+func TestACommitThatFailsInPartNamesThePartitions(t *testing.T) {
+	var plans []*Plan
+	answers := kadm.OffsetResponses{"t": {}}
+	for p := range int32(4) {
+		plans = append(plans, &Plan{Before: PartitionOffsets{Topic: "t", Partition: p}, Offset: 10})
+		answers["t"][p] = kadm.OffsetResponse{}
 	}
-	if meta, err := p.metadata(); err != nil || meta != "" {
-		t.Errorf("%q, %v", meta, err)
+	if err := committedAll("g", plans, answers, nil); err != nil {
+		t.Errorf("all were committed: %v", err)
+	}
+	answers["t"][2] = kadm.OffsetResponse{Err: kerr.TopicAuthorizationFailed}
+	delete(answers["t"], 3)
+	err := committedAll("g", plans, answers, nil)
+	for _, want := range []string{"commit t/2 at 10", "commit t/3 at 10", "2 partitions of 4 were committed"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v doesn't say %q", err, want)
+		}
+	}
+	if err := committedAll("g", plans, nil, errors.New("cut")); err == nil || strings.Contains(err.Error(), "were committed") || !strings.Contains(err.Error(), "t/0") {
+		t.Errorf("none was committed: %v", err)
 	}
 }
