@@ -48,6 +48,7 @@ type states struct {
 	last  map[string]string
 	log   *slog.Logger
 	first *atomic.Bool // a new store's first quarantine is under way
+	stops *stops
 }
 
 func (s *states) tell(topic string, partition int32, state pipeline.State, reason, cure string) {
@@ -59,9 +60,13 @@ func (s *states) tell(topic string, partition int32, state pipeline.State, reaso
 	if before == string(state) || !known && state == pipeline.Running {
 		return
 	}
+	if before == string(pipeline.Stopped) {
+		s.stops.gone(topic, partition)
+	}
 	switch state {
 	case pipeline.Stopped:
 		s.log.Error("partition stopped: nothing is guessed", "topic", topic, "partition", partition, "reason", reason, "cure", cure)
+		s.stops.set(topic, partition, cure)
 	case pipeline.Waiting:
 		level := slog.LevelWarn
 		if expected(s.first, reason) {
@@ -78,7 +83,9 @@ func (s *states) tell(topic string, partition int32, state pipeline.State, reaso
 // events turns what the pipeline tells into the status page, metrics and log.
 func (s *session) events(ctx context.Context) pipeline.Events {
 	st := s.o.Status
-	told := &states{last: map[string]string{}, log: s.log, first: &s.first}
+	s.stops = newStops(s.log)
+	s.beside(ctx, s.stops.watch)
+	told := &states{last: map[string]string{}, log: s.log, first: &s.first, stops: s.stops}
 	steps := s.o.Steps
 	if steps == nil {
 		steps = func(string, int32, pipeline.Step) {}
@@ -114,6 +121,7 @@ func (s *session) events(ctx context.Context) pipeline.Events {
 			st.Gone(topic, p)
 			if ctx.Err() == nil && s.drain == nil { // at the end all go, and how far they were is told then
 				s.at.gone(topic, p)
+				s.stops.gone(topic, p)
 			}
 		},
 		Epoch:     func(table, _ string) { st.EpochChanged(table) },

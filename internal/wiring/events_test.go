@@ -12,7 +12,8 @@ import (
 // Each change of a partition is told once, in words that are true of it: a gated one does not simply go on.
 func TestAChangeOfAPartitionIsToldOnceAndAsWhatItIs(t *testing.T) {
 	log := &lines{}
-	s := &states{last: map[string]string{}, log: slog.New(slog.NewTextHandler(log, nil)), first: &atomic.Bool{}}
+	to := slog.New(slog.NewTextHandler(log, nil))
+	s := &states{last: map[string]string{}, log: to, first: &atomic.Bool{}, stops: newStops(to)}
 	for range 2 {
 		s.tell("t", 0, pipeline.Running, "", "") // as it begins: nothing to tell
 	}

@@ -81,6 +81,7 @@ type session struct {
 	closers []func()
 	tally   *tally
 	at      positions
+	stops   *stops
 	first   atomic.Bool // a new store's first quarantine is under way
 	drain   *drain      // nil: not draining
 }

@@ -75,6 +75,7 @@ func (p *positions) String() string {
 
 // tellStopped says how a run ended: why, what is committed, and the account of it.
 func (s *session) tellStopped(ctx context.Context, r *Report) {
+	s.stops.tell()
 	reason := "drained"
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
