@@ -156,6 +156,7 @@ func (c *checker) route(ctx context.Context, server *writer.Server, r *config.Ro
 	}
 	c.found = append(c.found, found...)
 	c.found = append(c.found, wiring.DomainFindings(ctx, c.cfg, r, t)...)
+	c.found = append(c.found, wiring.MissingFindings(c.cfg, r, t)...)
 	return true
 }
 

@@ -116,3 +116,28 @@ func (s *session) refuse(r *config.Route, err error) error {
 	}
 	return err
 }
+
+// MissingFindings names the columns whose field every record has to have: one that lacks it is a dead letter. That is as asked for, but whoever adds a column
+// to a table, or takes a source whose fields come and go, learns it best before the first letter.
+func MissingFindings(cfg *config.Config, r *config.Route, t *writer.Table) []Finding {
+	if r.MissingFields == "zero" {
+		return nil
+	}
+	var must []string
+	for _, c := range t.Columns {
+		switch from := r.Columns[c.Name].From; {
+		case c.DefaultKind != "", slices.Contains(r.Key, c.Name), from == "$topic", from == "$partition", from == "$offset":
+		case strings.HasPrefix(c.Type, "Nullable("), strings.HasPrefix(c.Type, "LowCardinality(Nullable("):
+		default:
+			must = append(must, c.Name)
+		}
+	}
+	if len(must) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: SeverityInfo, Code: "field_required", About: "table " + t.String(),
+		Reason: "a record without the field of one of these columns is a dead letter (missing_field), since they are not Nullable and have no DEFAULT: " + strings.Join(must, ", "),
+		Cure:   "where a field may be absent, give the column a value of your choice (ALTER TABLE " + cfg.Qualified(t.Name) + " MODIFY COLUMN " + must[0] + " DEFAULT …), or set routes[].missing_fields: zero for all of them",
+	}}
+}
