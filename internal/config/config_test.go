@@ -304,9 +304,14 @@ func TestDurationsAndSizesSurviveTheirPrinting(t *testing.T) {
 			t.Errorf("%q read %s", text, got)
 		}
 	}
-	for _, s := range []Size{0, 1, 1023, 1024, 16 << 20, 3 << 30, 1<<20 + 1} {
+	for _, s := range []Size{0, 1, 1023, 1024, 16 << 20, 3 << 30, 1 << 40, 1<<20 + 1} {
 		if got, err := ParseSize(s.String()); got != s || err != nil {
 			t.Errorf("%d printed %s read %d, %v", int64(s), s, int64(got), err)
+		}
+	}
+	for text, want := range map[string]Size{"1TiB": 1 << 40, "1.5 TiB": 3 << 39, "2TB": 2e12} {
+		if got, err := ParseSize(text); got != want || err != nil {
+			t.Errorf("%q read %s, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "16", "MiB", "1e3MiB", "0x1MiB", "infMiB", "nanB", "-1B", "9999999999GiB", "16mib"} {
