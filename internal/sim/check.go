@@ -181,6 +181,11 @@ func (w *world) stuck() {
 		w.finalChecks() // others may wait for what is stopped
 		return
 	}
+	w.fail("stuck", "no fault is left, but not everything settles:%s", w.unsettled())
+}
+
+// unsettled tells where every partition stands.
+func (w *world) unsettled() string {
 	var b strings.Builder
 	for _, g := range w.kafka.groups {
 		for i, c := range g.parts {
@@ -196,7 +201,7 @@ func (w *world) stuck() {
 			}
 		}
 	}
-	w.fail("stuck", "no fault is left, but not everything settles:%s", b.String())
+	return b.String()
 }
 
 // calmDown ends all faults.

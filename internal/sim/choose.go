@@ -1,6 +1,10 @@
 package sim
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/oncesink/oncesink/pkg/pipeline"
+)
 
 // A chooser makes every choice of a run: a seed's, or one of all there are.
 type chooser interface {
@@ -85,6 +89,31 @@ func (t *task) dead() bool {
 // asleep: it can't happen while its process is paused.
 func (t *task) asleep() bool {
 	return t.worker != nil && t.worker.proc.paused || t.proc != nil && t.proc.paused
+}
+
+// vain: a question whose answer nobody awaits any more, and that changes nothing.
+func (t *task) vain() bool {
+	var rq *request
+	switch x := t.what.(type) {
+	case *request:
+		rq = x
+	case *asked:
+		return t.from != nil && t.from.gone
+	default:
+		return false
+	}
+	if !rq.over && !rq.wk.gone {
+		return false
+	}
+	what := rq.what
+	if s, ok := what.(*sent); ok {
+		what = s.e
+	}
+	switch what.(type) {
+	case pipeline.ReadAcked, pipeline.AskGate, *pipeline.Read, *pipeline.Isolate, *pipeline.AskOwners, *pipeline.AwaitOver, *asked:
+		return true
+	}
+	return false
 }
 
 // idle: it will never happen, or would do nothing.

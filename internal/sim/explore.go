@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -226,6 +227,15 @@ func (g *goer) pick(n int) int {
 	return 0
 }
 
+// ways are those that lead on from here.
+func (g *goer) ways(n int) []branch {
+	var out []branch
+	for c := range n {
+		out = append(out, branch{append(slices.Clip(slices.Clone(g.taken)), byte(c)), g.at})
+	}
+	return out
+}
+
 func (g *goer) below(int64) int64       { return 0 }
 func (g *goer) soon() int64             { return 0 }
 func (g *goer) chance(percent int) bool { return percent > 50 }
@@ -246,6 +256,10 @@ func (g *goer) run() {
 	for {
 		moves := w.moves()
 		if len(moves) == 0 {
+			return
+		}
+		if g.x.shortest && len(g.taken) >= len(g.branch.way) && g.at != g.branch.from {
+			g.found = append(g.found, g.ways(len(moves))...) // each in its turn
 			return
 		}
 		left := w.left
@@ -283,10 +297,18 @@ func (g *goer) arrived(w *world, left int) bool {
 	if w.settled(halts) {
 		s.marks |= markDone
 		w.finalChecks()
+	} else if w.nothingGoes() {
+		w.fail("stuck", "no fault is under way and nothing is left to do, but not everything is settled: %s", w.unsettled())
 	}
 	g.fresh = append(g.fresh, s)
+	if w.step > endless {
+		w.fail("stuck", "it goes on for ever: %s", w.unsettled())
+	}
 	return !w.tired()
 }
+
+// endless: no way is that long.
+const endless = 2000
 
 // settled: everything is, or what is not waits for what is stopped.
 func (w *world) settled(halts []string) bool {

@@ -43,7 +43,7 @@ func (wk *worker) requestQuietly(what any, apply func() answer, then func()) {
 		}
 		w.local(w.soon(), &task{worker: wk, kind: "goes on", what: what, run: then})
 	}
-	w.after(w.soon(), &task{worker: wk, kind: "arrives", what: what, run: arrive})
+	w.after(w.soon(), &task{worker: wk, kind: "arrives", what: what, from: wk, leave: arrive, run: arrive})
 }
 
 // safe: little of the blocks and seconds of every window has been used since

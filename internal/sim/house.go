@@ -353,6 +353,14 @@ func (h *house) steps(s *statement, steps []func()) {
 			return
 		}
 		steps[0]()
+		if w.small != nil && w.left == 0 && s.running && h.attended(s) {
+			// Nothing is left that could tell its steps apart.
+			for _, step := range steps[1:] {
+				step()
+			}
+			h.end(s, logFinished, writer.Result{Outcome: writer.Written})
+			return
+		}
 		h.steps(s, steps[1:])
 	}})
 }
@@ -370,11 +378,14 @@ type (
 	}
 )
 
+// attended: its client waits for it.
+func (h *house) attended(s *statement) bool { return s.worker != nil && !s.killed && !s.worker.gone }
+
 // writes plans a statement's next step. One whose client does not wait for it
 // may take long.
 func (w *world) writes(s *statement, t *task) {
 	ms := w.soon() / 2
-	if s.worker == nil || s.killed || s.worker.gone {
+	if !w.house.attended(s) {
 		w.within(ms, loosely, t)
 		return
 	}

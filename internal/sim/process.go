@@ -196,7 +196,7 @@ func (wk *worker) feed() {
 	}
 	if wk.m.Ready() && !w.chance(15) {
 		_, next, _ := wk.m.Position()
-		if b := w.kafka.cut(wk, wk.m.WantFrom(next), 1+w.pick(w.p.MaxCut)); b != nil {
+		if b := w.kafka.cut(wk, wk.m.WantFrom(next), w.most()); b != nil {
 			w.logf("%s cuts %s: %s", wk.name, b.Range, w.recordsText(b))
 			wk.step(pipeline.Cut{Batch: b})
 			return
@@ -219,6 +219,14 @@ func (wk *worker) feed() {
 		wk.fed = true
 		w.after(2000+w.below(20000), &task{worker: wk, run: wk.feed})
 	}
+}
+
+// most is how many records the next batch may hold.
+func (w *world) most() int {
+	if w.small != nil && !w.small.Cuts {
+		return w.p.MaxCut
+	}
+	return 1 + w.pick(w.p.MaxCut)
 }
 
 // perform starts one effect.
@@ -280,7 +288,7 @@ func (wk *worker) perform(e pipeline.Effect) {
 	case pipeline.Sleep:
 		ms := e.Millis
 		if w.small != nil {
-			ms = max(ms, deadline/2) // a slow process sleeps in fewer steps
+			ms = max(ms, deadline+1) // a slow process sleeps in fewer steps
 		}
 		w.after(ms, &task{worker: wk, kind: "sleeps", what: &e, run: func() { wk.step(pipeline.Done{Ref: e.Ref}) }})
 	default:

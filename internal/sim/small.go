@@ -110,7 +110,7 @@ type move struct {
 func (w *world) moves() []move {
 	kept := w.tasks[:0]
 	for _, t := range w.tasks {
-		if !t.idle() {
+		if !t.idle() && !t.vain() {
 			kept = append(kept, t)
 		}
 	}
@@ -120,7 +120,7 @@ func (w *world) moves() []move {
 	var loose []move
 	next := int64(never)
 	for _, t := range w.tasks {
-		if p, ok := t.what.(*progress); ok && !t.loose && (p.s.worker == nil || p.s.worker.gone || p.s.killed) {
+		if p, ok := t.what.(*progress); ok && !t.loose && !w.house.attended(p.s) {
 			t.loose, t.last = true, w.now+loosely // nobody waits for it any more
 		}
 		switch {

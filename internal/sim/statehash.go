@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -31,6 +32,8 @@ type stateHash struct {
 	intents map[string]*offsets.Intent
 	plans   map[reflect.Type][]fieldPlan
 	groups  int
+	times   []int64 // what the log may be asked with
+	strict  bool    // nothing is left out because a lane does not use it
 }
 
 type meaning uint8
@@ -39,9 +42,12 @@ const (
 	plain   meaning = iota
 	skipped         // constant, scratch, or follows from the rest
 	instant         // milliseconds of virtual time; 0: none
+	moment          // the same, of which it matters no more how long it is ago when a deadline has passed since
+	until           // a deadline: how long ago it passed does not matter
 	nonce
 	epoch
 	byGroup // an array with one element a hash-tag group, of epochs
+	whether // it is 0 or not
 	await   // the call a lane awaits: which number it has does not matter
 )
 
@@ -50,27 +56,29 @@ var meanings = map[string]meaning{
 	"pipeline.Machine.rows": skipped, "pipeline.Machine.seq": skipped, "pipeline.Machine.waitsFor": skipped,
 	"pipeline.Machine.mainRef": await, "pipeline.Machine.gateRef": await,
 	"pipeline.job.nonce": nonce, "pipeline.job.old": nonce, "pipeline.job.met": nonce,
-	"pipeline.job.left": instant, "pipeline.job.replied": instant, "pipeline.job.asked": instant, "pipeline.job.safeAt": instant,
+	"pipeline.job.left": moment, "pipeline.job.replied": moment, "pipeline.job.asked": moment, "pipeline.job.safeAt": moment,
+	"pipeline.job.fails": skipped, "pipeline.gateLane.wait": skipped, "pipeline.Sleep.Millis": skipped, // every sleep takes as long here
+	"offsets.Sent.Deadline": until, "offsets.Sent.FirstAttempt": moment,
 	"pipeline.job.attempt": skipped, "pipeline.job.lastly": skipped, // of the query id, and of what people are told
-	"pipeline.lateSet.nonce": nonce, "pipeline.lateSet.claimed": instant, "pipeline.lateSet.replied": instant,
+	"pipeline.lateSet.nonce": nonce, "pipeline.lateSet.claimed": moment, "pipeline.lateSet.replied": moment,
 	"pipeline.Batch.nonce": nonce, "pipeline.Batch.stray": nonce, "pipeline.Batch.heldSince": instant,
-	"pipeline.gateLane.nonce": nonce, "pipeline.gateLane.left": instant, "pipeline.gateLane.vouched": instant,
+	"pipeline.gateLane.nonce": nonce, "pipeline.gateLane.left": moment, "pipeline.gateLane.vouched": instant,
 	"pipeline.Claim.Nonce": nonce, "pipeline.Renew.Old": nonce, "pipeline.Renew.Nonce": nonce, "pipeline.Release.Nonce": nonce,
 	"pipeline.Settle.Nonces": nonce, "pipeline.TakeOver.Nonce": nonce,
-	"pipeline.Insert.Deadline": instant, "pipeline.Insert.Attempt": skipped, "pipeline.AwaitOver.Until": instant,
-	"pipeline.AskFacts.FirstAttempt": instant, "pipeline.AskFacts.Deadline": instant,
+	"pipeline.Insert.Deadline": until, "pipeline.Insert.Attempt": skipped, "pipeline.AwaitOver.Until": until,
+	"pipeline.AskFacts.FirstAttempt": moment, "pipeline.AskFacts.Deadline": until,
 	"offsets.Sent.Nonce": nonce, "offsets.Sent.Attempt": skipped, "offsets.Sent.Table": skipped,
 	"dedup.Owner.Nonce": nonce, "dedup.Answer.Nonce": nonce, "dedup.Item.Nonce": nonce,
 	"dedup.Ticket.epochs": byGroup, "dedup.groupState.epoch": epoch, "dedup.groupState.known": epoch, "dedup.groupState.swapEpoch": epoch,
 	"dedup.groupState.names": skipped, "dedup.groupState.told": skipped, // looked up again; told people
 	"dedup.source.epoch": byGroup, "dedup.source.text": skipped,
-	"dedup.marker.epoch": epoch, "dedup.marker.q": instant, "dedup.marker.verify": instant, "dedup.marker.id": skipped,
+	"dedup.marker.epoch": epoch, "dedup.marker.q": instant, "dedup.marker.verify": whether, "dedup.marker.id": skipped,
 	"dedup.marker.max":    skipped, // slots of arrival are not used
 	"dedup.entry.nonce":   nonce,
 	"dedup.entry.id":      skipped, // written by name
 	"dedup.claim.expires": skipped, // no run comes near the horizon
-	"sim.row.at":          skipped, "sim.statement.deadline": instant, "sim.statement.started": instant,
-	"sim.statement.entry": skipped, "sim.statement.id": skipped, "sim.statement.stem": skipped, "sim.logged.started": instant,
+	"sim.row.at":          skipped, "sim.statement.deadline": until, "sim.statement.started": skipped,
+	"sim.statement.entry": skipped, "sim.statement.id": skipped, "sim.statement.stem": skipped, "sim.logged.started": skipped,
 	"sim.request.name": skipped, "sim.sent.lives": skipped,
 	"writer.Result.Message": skipped,
 	"sim.block.at":          skipped, // no window is over within a run
@@ -79,6 +87,7 @@ var meanings = map[string]meaning{
 type fieldPlan struct {
 	index int
 	means meaning
+	name  string
 }
 
 func newStateHash() *stateHash {
@@ -89,18 +98,47 @@ func newStateHash() *stateHash {
 func (h *stateHash) of(w *world) uint64 {
 	h.w, h.buf, h.groups = w, h.buf[:0], w.p.Groups
 	h.nonces, h.epochs, h.seen = map[uint64]uint64{}, map[uint64]uint64{}, map[uintptr]uint64{}
+	h.times = append(h.times[:0], w.now)
 	h.world()
 	return xxhash.Sum64(h.buf)
 }
 
 func (h *stateHash) num(n uint64)  { h.buf = binary.AppendUvarint(h.buf, n) }
 func (h *stateHash) text(s string) { h.num(uint64(len(s))); h.buf = append(h.buf, s...) }
-func (h *stateHash) time(ms int64) {
-	if ms == 0 || ms >= never {
+
+func (h *stateHash) time(ms int64, means meaning) {
+	ago := h.w.now - ms
+	switch {
+	case ms == 0 || ms >= never:
 		h.num(uint64(ms))
-		return
+	case means == until && ago > 0:
+		h.num(1)
+	case means == moment && ago > deadline+1:
+		h.num(3)
+		h.since(ms)
+	case ago > longAgo:
+		h.num(5)
+	default:
+		h.num(uint64(ago)<<2 | 2)
+		if means == moment {
+			h.since(ms)
+		}
 	}
-	h.num(uint64(ms-h.w.now)<<1 | 1)
+}
+
+// longAgo: no wait is longer.
+const longAgo = 7 * deadline
+
+// since writes what the query log has of the time since then.
+func (h *stateHash) since(ms int64) {
+	h.times = append(h.times, ms)
+	n := 0
+	for _, l := range h.w.house.log {
+		if l.started >= ms {
+			n++
+		}
+	}
+	h.num(uint64(n))
 }
 
 func (h *stateHash) flag(b bool) {
@@ -152,6 +190,7 @@ func (h *stateHash) world() {
 		h.process(p)
 	}
 	h.tasks()
+	h.log()
 }
 
 func (h *stateHash) letters() {
@@ -252,16 +291,25 @@ func (h *stateHash) house() {
 		}
 		h.window(t)
 	}
-	h.sorted(len(s.log), func(i int) {
-		l := s.log[i]
+	h.walk(reflect.ValueOf(s.running), plain)
+	h.time(s.lostLog, instant)
+	h.time(s.brokenTo, instant)
+	h.time(s.busyTo, instant)
+}
+
+// log writes what the query log holds. It is asked for what began at or after a
+// time that is in the state, or one that is yet to come: only an entry's place
+// among these matters.
+func (h *stateHash) log() {
+	slices.Sort(h.times)
+	h.times = slices.Compact(h.times)
+	h.sorted(len(h.w.house.log), func(i int) {
+		l := h.w.house.log[i]
 		h.text(l.id[:strings.LastIndexByte(l.id, '/')])
 		h.num(uint64(l.state))
-		h.time(l.started)
+		at, _ := slices.BinarySearch(h.times, l.started+1)
+		h.num(uint64(len(h.times) - at))
 	})
-	h.walk(reflect.ValueOf(s.running), plain)
-	h.time(s.lostLog)
-	h.time(s.brokenTo)
-	h.time(s.busyTo)
 }
 
 // window: as long as nothing falls out of it, its order does not matter.
@@ -273,7 +321,7 @@ func (h *stateHash) window(t *target) {
 	h.num(uint64(len(t.window)))
 	for _, b := range t.window {
 		h.text(b.token)
-		h.time(b.at)
+		h.time(b.at, instant)
 	}
 }
 
@@ -300,7 +348,7 @@ func (h *stateHash) sorted(n int, write func(i int)) {
 // store writes what the server of the store holds.
 func (h *stateHash) store() {
 	s := h.w.store
-	h.time(s.downTo)
+	h.time(s.downTo, instant)
 	mem := reflect.ValueOf(s.mem).Elem()
 	h.memory(mem.FieldByName("state").Elem(), mem.FieldByName("server").Int())
 	if h.w.budget[faultFailover] > 0 {
@@ -363,7 +411,7 @@ func (h *stateHash) tasks() {
 	var list []item
 	start := len(h.buf)
 	for _, t := range h.w.tasks {
-		if t.idle() {
+		if t.idle() || t.vain() {
 			continue
 		}
 		h.taskHead(t)
@@ -404,9 +452,9 @@ func (h *stateHash) taskHead(t *task) {
 	h.workerRef(requester(t))
 	h.flag(t.loose)
 	if t.loose {
-		h.time(t.last)
+		h.time(t.last, instant)
 	} else {
-		h.time(max(t.due, h.w.now))
+		h.time(max(t.due, h.w.now), instant)
 	}
 	switch x := t.what.(type) {
 	case *request:

@@ -25,7 +25,7 @@ const (
 	deadline = 5000 // D, ms
 	horizon  = 1000 * deadline
 	never    = 1 << 60
-	loosely  = 2 * deadline // how long what may happen at any time is waited for, where all schedules are explored
+	loosely  = 2 * (deadline + 1) // how long what may happen at any time is waited for, where all schedules are explored
 	day0     = 1_700_000_000_000
 )
 
