@@ -95,7 +95,7 @@ type explorer struct {
 	working int
 	depth   int
 	marks   []uint8
-	parents []parent
+	parents []branch // the step that first came to a state
 	edges   []uint64 // without those that take a fault: from<<32 | to
 	broken  []Broken
 }
@@ -105,16 +105,39 @@ type shard struct {
 	known map[uint64]uint32
 }
 
-// branch is a way that has not been gone: the choices up to it, and the state
-// that the last step of it leaves.
+// branch is a step of a world: the state that it leaves, and its choices. The
+// way there is told by the step that first came to that state, and so on.
 type branch struct {
-	way  []byte
-	from uint32
+	from    uint32
+	n       uint8
+	choices [mostChoices]byte
 }
 
-type parent struct {
-	from uint32
-	way  []byte // the choices of the step
+// mostChoices is how many choices one step may take.
+const mostChoices = 11
+
+func stepOn(from uint32, choices []byte) branch {
+	b := branch{from: from, n: uint8(len(choices))} //nolint:gosec // checked by copy
+	if copy(b.choices[:], choices) < len(choices) {
+		panic(fmt.Sprintf("a step takes %d choices, there is room for %d", len(choices), mostChoices))
+	}
+	return b
+}
+
+// way lists all choices up to the end of a branch.
+func (x *explorer) way(b branch) []byte {
+	var steps []branch
+	for ; ; b = x.parents[b.from] {
+		steps = append(steps, b)
+		if b.from == noState {
+			break
+		}
+	}
+	var way []byte
+	for _, s := range slices.Backward(steps) {
+		way = append(way, s.choices[:s.n]...)
+	}
+	return way
 }
 
 // id names a state; fresh: it was not known.
@@ -130,7 +153,7 @@ func (x *explorer) id(hash uint64) (id uint32, fresh bool) {
 	return id, !ok
 }
 
-func (x *explorer) next() (branch, bool) {
+func (x *explorer) next() (b branch, way []byte, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.todo) == 0 && x.working > 0 {
@@ -138,26 +161,25 @@ func (x *explorer) next() (branch, bool) {
 	}
 	if len(x.todo) == 0 || x.stopped.Load() {
 		x.idle.Broadcast()
-		return branch{}, false
+		return b, nil, false
 	}
-	var b branch
 	if x.shortest {
 		b, x.todo = x.todo[0], x.todo[1:]
 	} else {
 		b, x.todo = x.todo[len(x.todo)-1], x.todo[:len(x.todo)-1]
 	}
 	x.working++
-	return b, true
+	return b, x.way(b), true
 }
 
 func (x *explorer) walk() {
 	hash := newStateHash()
 	for {
-		b, ok := x.next()
+		b, way, ok := x.next()
 		if !ok {
 			return
 		}
-		g := &goer{x: x, hash: hash, branch: b, at: b.from}
+		g := &goer{x: x, hash: hash, branch: b, way: way, at: b.from}
 		g.run()
 		x.mu.Lock()
 		x.working--
@@ -171,7 +193,7 @@ func (x *explorer) walk() {
 		}
 		if g.violation != nil {
 			x.broken = append(x.broken, Broken{g.violation, g.taken})
-			if x.shortest || len(x.broken) >= 20 {
+			if x.shortest || len(x.broken) >= mostBroken {
 				x.stopped.Store(true)
 			}
 		}
@@ -197,6 +219,7 @@ type goer struct {
 	x      *explorer
 	hash   *stateHash
 	branch branch
+	way    []byte // up to the end of the branch
 	at     uint32 // the state that was left last
 	taken  []byte
 	step   int // choices before the step under way
@@ -211,19 +234,21 @@ type goer struct {
 type freshState struct {
 	id     uint32
 	marks  uint8
-	parent parent
+	parent branch
 }
 
 func (g *goer) pick(n int) int {
 	i := len(g.taken)
-	if i < len(g.branch.way) {
-		g.taken = append(g.taken, g.branch.way[i])
-		return int(g.branch.way[i])
-	}
-	for c := n - 1; c > 0; c-- {
-		g.found = append(g.found, branch{append(g.taken[:i:i], byte(c)), g.at})
+	if i < len(g.way) {
+		g.taken = append(g.taken, g.way[i])
+		return int(g.way[i])
 	}
 	g.taken = append(g.taken, 0)
+	for c := n - 1; c > 0; c-- {
+		g.taken[i] = byte(c)
+		g.found = append(g.found, stepOn(g.at, g.taken[g.step:]))
+	}
+	g.taken[i] = 0
 	return 0
 }
 
@@ -231,7 +256,7 @@ func (g *goer) pick(n int) int {
 func (g *goer) ways(n int) []branch {
 	var out []branch
 	for c := range n {
-		out = append(out, branch{append(slices.Clip(slices.Clone(g.taken)), byte(c)), g.at})
+		out = append(out, stepOn(g.at, []byte{byte(c)}))
 	}
 	return out
 }
@@ -258,14 +283,14 @@ func (g *goer) run() {
 		if len(moves) == 0 {
 			return
 		}
-		if g.x.shortest && len(g.taken) >= len(g.branch.way) && g.at != g.branch.from {
+		if g.x.shortest && len(g.taken) >= len(g.way) && g.at != g.branch.from {
 			g.found = append(g.found, g.ways(len(moves))...) // each in its turn
 			return
 		}
 		left := w.left
 		g.step = len(g.taken)
 		w.make(moves[g.pick(len(moves))])
-		if len(g.taken) < len(g.branch.way) {
+		if len(g.taken) < len(g.way) {
 			continue // still on the way back
 		}
 		g.x.transitions.Add(1)
@@ -284,7 +309,7 @@ func (g *goer) arrived(w *world, left int) bool {
 	if !fresh {
 		return false
 	}
-	s := freshState{id: id, parent: parent{g.at, append([]byte(nil), g.taken[min(g.step, len(g.taken)):]...)}}
+	s := freshState{id: id, parent: stepOn(g.at, g.taken[g.step:])}
 	g.at = id
 	g.depth = max(g.depth, w.step)
 	halts := w.halts()
@@ -329,10 +354,18 @@ func (w *world) nothingGoes() bool {
 
 // stuck finds states from which, without another fault, nothing leads to an end.
 func (x *explorer) stuck() []Broken {
-	into := make([][]uint32, len(x.marks))
+	heads := make([]uint32, len(x.marks)+1) // the edges into each state, one state after the other
+	for _, e := range x.edges {
+		heads[uint32(e)]++
+	}
+	for i := range x.marks {
+		heads[i+1] += heads[i]
+	}
+	into := make([]uint32, len(x.edges))
 	for _, e := range x.edges {
 		to := uint32(e)
-		into[to] = append(into[to], uint32(e>>32))
+		heads[to]--
+		into[heads[to]] = uint32(e >> 32)
 	}
 	ends := make([]bool, len(x.marks))
 	var list []uint32
@@ -345,7 +378,7 @@ func (x *explorer) stuck() []Broken {
 	for len(list) > 0 {
 		s := list[len(list)-1]
 		list = list[:len(list)-1]
-		for _, from := range into[s] {
+		for _, from := range into[heads[s]:heads[s+1]] {
 			if !ends[from] {
 				ends[from] = true
 				list = append(list, from)
@@ -354,22 +387,20 @@ func (x *explorer) stuck() []Broken {
 	}
 	var out []Broken
 	for i, ok := range ends {
-		if ok {
-			continue
+		if !ok && len(out) < mostBroken {
+			out = append(out, Broken{&Violation{"stuck", "from here on, without another fault, nothing leads to an end"}, x.way(x.parents[i])})
 		}
-		var way []byte
-		for s := uint32(i); s != noState; s = x.parents[s].from {
-			way = append(append([]byte(nil), x.parents[s].way...), way...)
-		}
-		out = append(out, Broken{&Violation{"stuck", "from here on, without another fault, nothing leads to an end"}, way})
 	}
 	return out
 }
 
+// mostBroken is how many violations are looked for.
+const mostBroken = 20
+
 // Replay goes a way again and writes it down.
 func Replay(s *Small, way []byte) Result {
 	x := &explorer{small: s}
-	g := &goer{x: x, branch: branch{way: way}}
+	g := &goer{x: x, way: way}
 	w := newSmallWorld(s, g, true)
 	func() {
 		defer func() {

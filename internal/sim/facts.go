@@ -71,7 +71,7 @@ func (h *house) attempts(wk *worker, e pipeline.AskFacts) writer.Attempts {
 	w := h.w
 	var a writer.Attempts
 	a.Known = h.lostLog == 0 || e.FirstAttempt > h.lostLog
-	if w.spend(faultNoLog, wk) {
+	if w.spend(faultNoLog, atJudge) {
 		w.logf("fault: the query log can't be read for %s", wk.name)
 		a.Known = false
 	}

@@ -39,14 +39,19 @@ var faultNames = [faults]string{"crash", "pause", "rebalance", "lost reply", "la
 	"reset back", "reset forward", "compaction", "retention", "undecodable", "store exchanged"}
 
 // spend tells whether this request meets that fault.
-func (w *world) spend(f fault, wk *worker) bool {
-	if w.calm || w.budget[f] == 0 || !w.choose.meets() {
+func (w *world) spend(f fault, step at) bool {
+	if w.calm || w.budget[f] == 0 {
+		return false
+	}
+	if a := w.p.Aim; a.On && a.Fault == f && w.budget[f] > 1 {
+		if a.Step != step || w.pick(4) > 0 {
+			return false
+		}
+	} else if !w.choose.meets() {
 		return false
 	}
 	w.use(f)
-	if wk != nil {
-		w.seen.fault(f, wk.at)
-	}
+	w.seen.Met[f][step]++
 	return true
 }
 
@@ -97,8 +102,11 @@ func (w *world) struck(f fault, p *process) {
 			continue
 		}
 		for _, wk := range q.workers {
-			if wk != nil {
-				w.seen.fault(f, wk.at)
+			if wk == nil || wk.halt != nil {
+				continue
+			}
+			for _, s := range wk.steps() {
+				w.seen.Met[f][s]++
 			}
 		}
 	}

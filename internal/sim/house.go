@@ -45,6 +45,7 @@ type statement struct {
 	running   bool
 	killed    bool // its connection is gone: it may be cancelled between two steps
 	entry     *logged
+	inTable   bool // some of its rows are
 }
 
 // logged is a line of the query log.
@@ -223,7 +224,7 @@ func (w *world) tableParts(rows []row) []int {
 func (h *house) post(s *statement) {
 	w := h.w
 	wk := s.worker
-	if w.spend(faultLateInsert, wk) {
+	if w.spend(faultLateInsert, atFlight) {
 		late := w.below(4 * deadline)
 		w.logf("fault: insert %s is held back for %d ms, its client gives up", short(s.token), late)
 		s.killed = true
@@ -269,7 +270,7 @@ func (h *house) end(s *statement, state logState, r writer.Result) {
 	if s.worker == nil {
 		return
 	}
-	if r.Outcome != writer.Unknown && w.spend(faultLostAck, s.worker) {
+	if r.Outcome != writer.Unknown && w.spend(faultLostAck, atFlight) {
 		w.logf("fault: the acknowledgement of insert %s is lost", short(s.token))
 		r = writer.Result{Outcome: writer.Unknown, Cause: writer.Network, Message: "cut", Sent: true}
 	}
@@ -353,6 +354,7 @@ func (h *house) steps(s *statement, steps []func()) {
 			return
 		}
 		steps[0]()
+		s.inTable = true
 		if w.small != nil && w.left == 0 && s.running && h.attended(s) {
 			// Nothing is left that could tell its steps apart.
 			for _, step := range steps[1:] {

@@ -39,6 +39,7 @@ type Params struct {
 
 	Faults [faults]int
 	Break  Break
+	Aim    Aim
 }
 
 // Break switches off what the shell and the servers owe the protocol; the
@@ -150,6 +151,9 @@ func (p Params) String() string {
 		if n > 0 {
 			fmt.Fprintf(&b, ", %s x%d", faultNames[f], n)
 		}
+	}
+	if p.Aim.On {
+		b.WriteString(", aimed: " + p.Aim.String())
 	}
 	return b.String()
 }

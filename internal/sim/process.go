@@ -40,7 +40,8 @@ type worker struct {
 	fed     bool // a feed is planned
 	halt    *pipeline.Halt
 	waits   string
-	at      string // what it did last, for the transcript and the coverage
+	at      string // what it did last, for the transcript
+	doing   [2]at  // what each lane waits for, if it does
 	counted int64  // accounted up to here
 	floor   int64  // the highest offset this lease committed
 	source  batcher.Source
@@ -249,7 +250,8 @@ func (wk *worker) perform(e pipeline.Effect) {
 		return
 	}
 	wk.at = strings.TrimPrefix(fmt.Sprintf("%T", e), "pipeline.")
-	w.seen.step(wk.at)
+	lane, step := stepOf(e)
+	wk.doing[lane] = step
 	switch e := e.(type) {
 	case pipeline.ReadAcked, pipeline.StartRun, pipeline.Claim, pipeline.Renew, pipeline.Release, pipeline.Settle, pipeline.Publish, pipeline.AskGate, pipeline.TakeOver:
 		wk.proc.client.do(wk, e)

@@ -19,6 +19,7 @@ type request struct {
 func (wk *worker) request(name string, what any, up func() bool, apply func() (pipeline.Event, answer)) {
 	w := wk.w
 	rq := &request{wk: wk, name: name, what: what}
+	_, step := stepOf(effectOf(what))
 	var leave func()
 	retry := func() { w.repeat(rq, leave) }
 	arrive := func() {
@@ -37,7 +38,7 @@ func (wk *worker) request(name string, what any, up func() bool, apply func() (p
 		case silent:
 			return
 		}
-		if w.spend(faultLostReply, wk) {
+		if w.spend(faultLostReply, step) {
 			w.logf("fault: the answer to %s of %s is lost", name, wk.name)
 			retry()
 			return
@@ -48,7 +49,7 @@ func (wk *worker) request(name string, what any, up func() bool, apply func() (p
 		if rq.over {
 			return
 		}
-		if w.spend(faultLateLanding, wk) {
+		if w.spend(faultLateLanding, step) {
 			late := w.below(4 * deadline)
 			w.logf("fault: %s of %s is held back for %d ms and repeated meanwhile", name, wk.name, late)
 			w.within(late, loosely, &task{kind: "lands late", what: rq, run: arrive})
@@ -110,6 +111,7 @@ func (wk *worker) commit(e pipeline.Commit) {
 	}
 	wk.floor = e.Offset
 	rq := &request{wk: wk, name: "Commit", what: &e}
+	_, step := stepOf(e)
 	var leave func()
 	retry := func() { w.repeat(rq, leave) }
 	leave = func() {
@@ -131,14 +133,14 @@ func (wk *worker) commit(e pipeline.Commit) {
 				}
 				return // fenced: the assignment is over, its end is on the way
 			}
-			if w.spend(faultLostReply, wk) {
+			if w.spend(faultLostReply, step) {
 				w.logf("fault: the answer to the commit of %s is lost", wk.name)
 				retry()
 				return
 			}
 			w.answer(rq, pipeline.Done{Ref: e.Ref})
 		}
-		if w.spend(faultLateCommit, wk) {
+		if w.spend(faultLateCommit, step) {
 			late := w.below(4 * deadline)
 			w.logf("fault: the commit of %s (%d) is held back for %d ms and repeated meanwhile", wk.name, e.Offset, late)
 			w.within(late, loosely, &task{kind: "lands late", what: &commission{rq, l}, run: arrive})

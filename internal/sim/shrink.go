@@ -58,6 +58,7 @@ func reductions(p Params) []Params {
 			try(func(q *Params) { q.Faults[f] = 0 })
 		}
 	}
+	try(func(q *Params) { q.Aim = Aim{} })
 	try(func(q *Params) { q.Replay = false })
 	try(func(q *Params) { q.Partitions = max(1, q.Partitions-1) })
 	try(func(q *Params) { q.Sinks = max(1, q.Sinks-1) })

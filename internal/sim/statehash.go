@@ -78,7 +78,7 @@ var meanings = map[string]meaning{
 	"dedup.entry.id":      skipped, // written by name
 	"dedup.claim.expires": skipped, // no run comes near the horizon
 	"sim.row.at":          skipped, "sim.statement.deadline": until, "sim.statement.started": skipped,
-	"sim.statement.entry": skipped, "sim.statement.id": skipped, "sim.statement.stem": skipped, "sim.logged.started": skipped,
+	"sim.statement.entry": skipped, "sim.statement.inTable": skipped, "sim.statement.id": skipped, "sim.statement.stem": skipped, "sim.logged.started": skipped,
 	"sim.request.name": skipped, "sim.sent.lives": skipped,
 	"writer.Result.Message": skipped,
 	"sim.block.at":          skipped, // no window is over within a run

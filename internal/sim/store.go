@@ -126,6 +126,7 @@ func (c *storeClient) do(wk *worker, e pipeline.Effect) {
 	w := wk.w
 	lives := wk.proc.born
 	call := &sent{e: e, lives: lives}
+	_, step := stepOf(e)
 	wk.request(wk.at, call, func() bool { return w.now >= w.store.downTo }, func() (pipeline.Event, answer) {
 		store := c.s
 		if wk.gone && call.before || wk.proc.born != lives || !wk.proc.alive {
@@ -147,7 +148,7 @@ func (c *storeClient) do(wk *worker, e pipeline.Effect) {
 		}
 		w.store.remember()
 		w.store.fate = func() dedup.Fate {
-			if w.p.Groups > 1 && w.spend(faultPartStore, wk) {
+			if w.p.Groups > 1 && w.spend(faultPartStore, step) {
 				w.logf("fault: one hash-tag group does not get the call of %s", wk.name)
 				return dedup.RequestLost
 			}

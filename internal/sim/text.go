@@ -8,40 +8,6 @@ import (
 	"github.com/oncesink/oncesink/pkg/pipeline"
 )
 
-// Coverage counts how often each fault met a worker at each step.
-type Coverage struct {
-	Steps map[string]int
-	Met   map[string]int // "fault @ step"
-}
-
-func (c *Coverage) step(name string) {
-	if c.Steps == nil {
-		c.Steps = map[string]int{}
-	}
-	c.Steps[name]++
-}
-
-func (c *Coverage) fault(f fault, step string) {
-	if c.Met == nil {
-		c.Met = map[string]int{}
-	}
-	c.Met[faultNames[f]+" @ "+step]++
-}
-
-// Add sums up.
-func (c *Coverage) Add(o Coverage) {
-	for k, n := range o.Steps {
-		c.step(k)
-		c.Steps[k] += n - 1
-	}
-	for k, n := range o.Met {
-		if c.Met == nil {
-			c.Met = map[string]int{}
-		}
-		c.Met[k] += n
-	}
-}
-
 func intentText(meta string) string {
 	if meta == "" {
 		return "(no intent)"

@@ -150,7 +150,7 @@ func (w *world) logf(format string, args ...any) {
 // without until everything is settled.
 func (w *world) play() {
 	for w.step = 0; w.step < w.p.Steps; w.step++ {
-		if w.pick(1000) < w.p.FaultRate && w.fault() {
+		if w.aims() || w.pick(1000) < w.p.FaultRate && w.fault() {
 			continue
 		}
 		if !w.turn() && w.done() {
