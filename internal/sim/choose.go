@@ -54,7 +54,7 @@ func (w *world) after(ms int64, t *task) {
 // have happened before.
 func (w *world) local(ms int64, t *task) {
 	switch {
-	case w.small == nil:
+	case w.small == nil || w.small.Strict:
 		w.after(ms, t)
 	case t.asleep():
 		w.after(0, t)

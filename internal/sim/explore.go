@@ -25,6 +25,7 @@ type Exploration struct {
 	Took        time.Duration
 	Complete    bool // nothing is left unexplored
 	Broken      []Broken
+	Verdicts    map[string]int // what the ends, and the states with a stop, came to, and how many did
 }
 
 // Broken is a way to a broken promise.
@@ -37,7 +38,7 @@ type Broken struct {
 // walks depth first, with so many walkers; shortest: breadth first with one
 // walker, up to the first violation.
 func Explore(s *Small, walkers, most int, shortest bool) Exploration {
-	x := &explorer{small: s, most: most, shortest: shortest, ids: make([]shard, 64)}
+	x := &explorer{small: s, most: most, shortest: shortest, ids: make([]shard, 64), verdicts: map[string]int{}}
 	for i := range x.ids {
 		x.ids[i].known = map[uint64]uint32{}
 	}
@@ -53,7 +54,7 @@ func Explore(s *Small, walkers, most int, shortest bool) Exploration {
 	}
 	wg.Wait()
 	e := Exploration{World: s, States: int(x.states.Load()), Transitions: int(x.transitions.Load()), Depth: x.depth,
-		Complete: !x.stopped.Load(), Broken: x.broken}
+		Complete: !x.stopped.Load(), Broken: x.broken, Verdicts: x.verdicts}
 	for _, m := range x.marks {
 		if m&markDone != 0 {
 			e.Ends++
@@ -98,6 +99,8 @@ type explorer struct {
 	parents []branch // the step that first came to a state
 	edges   []uint64 // without those that take a fault: from<<32 | to
 	broken  []Broken
+
+	verdicts map[string]int
 }
 
 type shard struct {
@@ -190,12 +193,13 @@ func (x *explorer) walk() {
 		x.parents = grow(x.parents, int(x.states.Load()))
 		for _, s := range g.fresh {
 			x.marks[s.id], x.parents[s.id] = s.marks, s.parent
+			if s.verdict != "" {
+				x.verdicts[s.verdict]++
+			}
 		}
 		if g.violation != nil {
 			x.broken = append(x.broken, Broken{g.violation, g.taken})
-			if x.shortest || len(x.broken) >= mostBroken {
-				x.stopped.Store(true)
-			}
+			x.stopped.Store(true)
 		}
 		if int(x.states.Load()) > x.most {
 			x.stopped.Store(true)
@@ -232,9 +236,10 @@ type goer struct {
 }
 
 type freshState struct {
-	id     uint32
-	marks  uint8
-	parent branch
+	id      uint32
+	marks   uint8
+	parent  branch
+	verdict string
 }
 
 func (g *goer) pick(n int) int {
@@ -321,6 +326,7 @@ func (g *goer) arrived(w *world, left int) bool {
 	}
 	if w.settled(halts) {
 		s.marks |= markDone
+		s.verdict = w.verdict(halts)
 		w.finalChecks()
 	} else if w.nothingGoes() {
 		w.fail("stuck", "no fault is under way and nothing is left to do, but not everything is settled: %s", w.unsettled())
@@ -330,6 +336,25 @@ func (g *goer) arrived(w *world, left int) bool {
 		w.fail("stuck", "it goes on for ever: %s", w.unsettled())
 	}
 	return !w.tired()
+}
+
+// verdict is what an end comes to for whoever reads the tables.
+func (w *world) verdict(halts []string) string {
+	var b strings.Builder
+	for _, t := range w.house.targets() {
+		fmt.Fprintf(&b, "%s", t.name)
+		for _, rows := range t.rows {
+			b.WriteString(" " + rowsText(rows))
+		}
+		b.WriteString("; ")
+	}
+	for _, g := range w.kafka.groups {
+		for i, c := range g.parts {
+			fmt.Fprintf(&b, "P%d %d %v; ", i, c.offset, c.meta != "")
+		}
+	}
+	fmt.Fprintf(&b, "%d letters; %d faults left; %s", len(w.letters), w.left, strings.Join(halts, ", "))
+	return b.String()
 }
 
 // endless: no way is that long.
@@ -350,93 +375,4 @@ func (w *world) nothingGoes() bool {
 		}
 	}
 	return true
-}
-
-// stuck finds states from which, without another fault, nothing leads to an end.
-func (x *explorer) stuck() []Broken {
-	heads := make([]uint32, len(x.marks)+1) // the edges into each state, one state after the other
-	for _, e := range x.edges {
-		heads[uint32(e)]++
-	}
-	for i := range x.marks {
-		heads[i+1] += heads[i]
-	}
-	into := make([]uint32, len(x.edges))
-	for _, e := range x.edges {
-		to := uint32(e)
-		heads[to]--
-		into[heads[to]] = uint32(e >> 32)
-	}
-	ends := make([]bool, len(x.marks))
-	var list []uint32
-	for i, m := range x.marks {
-		if m&markDone != 0 {
-			ends[i] = true
-			list = append(list, uint32(i))
-		}
-	}
-	for len(list) > 0 {
-		s := list[len(list)-1]
-		list = list[:len(list)-1]
-		for _, from := range into[heads[s]:heads[s+1]] {
-			if !ends[from] {
-				ends[from] = true
-				list = append(list, from)
-			}
-		}
-	}
-	var out []Broken
-	for i, ok := range ends {
-		if !ok && len(out) < mostBroken {
-			out = append(out, Broken{&Violation{"stuck", "from here on, without another fault, nothing leads to an end"}, x.way(x.parents[i])})
-		}
-	}
-	return out
-}
-
-// mostBroken is how many violations are looked for.
-const mostBroken = 20
-
-// Replay goes a way again and writes it down.
-func Replay(s *Small, way []byte) Result {
-	x := &explorer{small: s}
-	g := &goer{x: x, way: way}
-	w := newSmallWorld(s, g, true)
-	func() {
-		defer func() {
-			if r := recover(); r != nil {
-				_ = w.violation(r)
-			}
-		}()
-		w.begin()
-		for len(g.taken) < len(way) {
-			moves := w.moves()
-			w.make(moves[g.pick(len(moves))])
-		}
-		for _, h := range w.halts() {
-			w.justified(h)
-		}
-		if w.done() {
-			w.finalChecks()
-		}
-	}()
-	return Result{Steps: w.step, Trace: w.lines, Halts: w.halts(), Seen: w.seen}
-}
-
-func newSmallWorld(s *Small, c chooser, trace bool) *world {
-	return &world{p: s.params(), choose: c, small: s, now: day0, movedAt: day0, tracing: trace, letters: map[place]bool{}}
-}
-
-// Table is a line a world.
-func Table(list []Exploration) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-34s %9s %12s %6s %8s %8s %10s %7s\n", "world", "states", "transitions", "depth", "ends", "stopped", "violations", "seconds")
-	for _, e := range list {
-		fmt.Fprintf(&b, "%-34s %9d %12d %6d %8d %8d %10d %7.1f", e.World.Name, e.States, e.Transitions, e.Depth, e.Ends, e.Stopped, len(e.Broken), e.Took.Seconds())
-		if !e.Complete {
-			b.WriteString("  not complete")
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
 }

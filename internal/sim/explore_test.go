@@ -5,14 +5,76 @@ import (
 	"testing"
 )
 
-func TestProbe(t *testing.T) {
-	var m runtime.MemStats
-	for _, s := range AllWorlds()[4:] {
-		e := Explore(s, 1, 15000, false)
-		runtime.ReadMemStats(&m)
-		t.Log("\n"+Table([]Exploration{e}), m.HeapAlloc>>20, "MB")
-		for _, b := range e.Broken {
-			t.Log(b.Violation)
+func explore(t *testing.T, s *Small) Exploration {
+	t.Helper()
+	e := Explore(s, runtime.GOMAXPROCS(0), 500_000, false)
+	if !e.Complete && len(e.Broken) == 0 {
+		t.Errorf("%s: not complete after %d states", s, e.States)
+	}
+	return e
+}
+
+// TestEverySchedule explores the worlds that take seconds, to their ends.
+func TestEveryScheduleOfASmallWorldHolds(t *testing.T) {
+	var list []Exploration
+	for _, s := range FewWorlds() {
+		e := explore(t, s)
+		list = append(list, e)
+		if len(e.Broken) > 0 {
+			t.Errorf("%s\n%s", s, Shortest(s, e).Transcript(s))
+		}
+		if e.Ends == 0 {
+			t.Errorf("%s: no end", s)
+		}
+	}
+	t.Log("\n" + Table(list))
+}
+
+// TestTheExplorerFindsWhatIsBroken: it would prove nothing otherwise.
+func TestTheExplorerFindsWhatIsBroken(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		s    Small
+	}{
+		{"I2", Small{Name: "the deadline is not checked", Logs: []string{"ab"}, Sinks: 1, Cut: 1, Window: 1, Faults: []fault{faultLateInsert}, Most: 1, Break: Break{NoDeadline: true}}},
+		{"I4", Small{Name: "errors of views count as refused", Logs: []string{"a"}, Sinks: 2, Views: 1, Cut: 1, Faults: []fault{faultViewBroken}, Most: 1, Break: Break{ViewErrorIsData: true}}},
+		{"I4", Small{Name: "running statements are killed", Logs: []string{"a"}, Sinks: 2, Views: 1, Cut: 1, Window: 1, Finish: true, Faults: []fault{faultCrash}, Most: 1, Break: Break{Kill: true}}},
+		{"I5", Small{Name: "a lost partition's worker goes on", Logs: []string{"ab"}, Sinks: 2, Cut: 1, Faults: []fault{faultRebalance}, Most: 1, Break: Break{CurrentGeneration: true, NoDrain: true}}},
+	} {
+		e := Explore(&c.s, runtime.GOMAXPROCS(0), 500_000, false)
+		if len(e.Broken) == 0 || e.Broken[0].Violation.Rule != c.rule {
+			t.Errorf("%s: want %s broken, got %v", &c.s, c.rule, e.Broken)
+		}
+		t.Log("\n" + Table([]Exploration{e}))
+	}
+}
+
+// TestNothingThatMattersIsLeftOut: what is left out of a state, and steps that
+// are taken together, hide no end and no violation.
+func TestNothingThatMattersIsLeftOut(t *testing.T) {
+	for _, s := range []Small{
+		{Name: "one sink, answers", Logs: []string{"aa"}, Sinks: 1, Cut: 2, Faults: []fault{faultLostAck, faultLostReply}, Most: 1},
+		{Name: "one sink, a view, what comes late", Logs: []string{"ab"}, Sinks: 1, Views: 1, Cut: 1, Faults: []fault{faultLateInsert, faultLateCommit, faultLateLanding}, Most: 1},
+		{Name: "one sink, servers", Logs: []string{"ab"}, Sinks: 1, Cut: 1, Faults: []fault{faultServerCrash, faultFlush, faultStoreRestart, faultFailover}, Most: 1},
+		{Name: "two partitions, one key", Logs: []string{"a", "a"}, Sinks: 1, Cut: 1, Faults: []fault{faultLostAck}, Most: 1},
+		{Name: "a crash", Logs: []string{"a"}, Sinks: 2, Cut: 1, Faults: []fault{faultCrash, faultPause}, Most: 1},
+	} {
+		loose, strict := s, s
+		strict.Strict = true
+		a, b := explore(t, &loose), explore(t, &strict)
+		t.Log("\n" + Table([]Exploration{a, b}))
+		for v := range a.Verdicts {
+			if b.Verdicts[v] == 0 {
+				t.Errorf("%s: without what is left out there is no end %s", &s, v)
+			}
+		}
+		for v := range b.Verdicts {
+			if a.Verdicts[v] == 0 {
+				t.Errorf("%s: what is left out hides the end %s", &s, v)
+			}
+		}
+		if x, y := len(a.Broken) > 0, len(b.Broken) > 0; x != y {
+			t.Errorf("%s: broken %v, without what is left out %v", &s, x, y)
 		}
 	}
 }

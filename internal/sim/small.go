@@ -21,6 +21,7 @@ type Small struct {
 	Faults []fault
 	Most   int // how many of the faults, each of them as often as that, in one run
 	Break  Break
+	Strict bool // nothing is left out of a state, and each step is taken by itself
 }
 
 func (s *Small) String() string {
@@ -110,7 +111,7 @@ type move struct {
 func (w *world) moves() []move {
 	kept := w.tasks[:0]
 	for _, t := range w.tasks {
-		if !t.idle() && !t.vain() {
+		if !t.idle() && (w.small.Strict || !t.vain()) {
 			kept = append(kept, t)
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sort"
@@ -33,55 +34,7 @@ type stateHash struct {
 	plans   map[reflect.Type][]fieldPlan
 	groups  int
 	times   []int64 // what the log may be asked with
-	strict  bool    // nothing is left out because a lane does not use it
-}
-
-type meaning uint8
-
-const (
-	plain   meaning = iota
-	skipped         // constant, scratch, or follows from the rest
-	instant         // milliseconds of virtual time; 0: none
-	moment          // the same, of which it matters no more how long it is ago when a deadline has passed since
-	until           // a deadline: how long ago it passed does not matter
-	nonce
-	epoch
-	byGroup // an array with one element a hash-tag group, of epochs
-	whether // it is 0 or not
-	await   // the call a lane awaits: which number it has does not matter
-)
-
-var meanings = map[string]meaning{
-	"pipeline.Machine.cfg": skipped, "pipeline.Machine.out": skipped, "pipeline.Machine.now": skipped, "pipeline.Machine.seen": skipped,
-	"pipeline.Machine.rows": skipped, "pipeline.Machine.seq": skipped, "pipeline.Machine.waitsFor": skipped,
-	"pipeline.Machine.mainRef": await, "pipeline.Machine.gateRef": await,
-	"pipeline.job.nonce": nonce, "pipeline.job.old": nonce, "pipeline.job.met": nonce,
-	"pipeline.job.left": moment, "pipeline.job.replied": moment, "pipeline.job.asked": moment, "pipeline.job.safeAt": moment,
-	"pipeline.job.fails": skipped, "pipeline.gateLane.wait": skipped, "pipeline.Sleep.Millis": skipped, // every sleep takes as long here
-	"offsets.Sent.Deadline": until, "offsets.Sent.FirstAttempt": moment,
-	"pipeline.job.attempt": skipped, "pipeline.job.lastly": skipped, // of the query id, and of what people are told
-	"pipeline.lateSet.nonce": nonce, "pipeline.lateSet.claimed": moment, "pipeline.lateSet.replied": moment,
-	"pipeline.Batch.nonce": nonce, "pipeline.Batch.stray": nonce, "pipeline.Batch.heldSince": instant,
-	"pipeline.gateLane.nonce": nonce, "pipeline.gateLane.left": moment, "pipeline.gateLane.vouched": instant,
-	"pipeline.Claim.Nonce": nonce, "pipeline.Renew.Old": nonce, "pipeline.Renew.Nonce": nonce, "pipeline.Release.Nonce": nonce,
-	"pipeline.Settle.Nonces": nonce, "pipeline.TakeOver.Nonce": nonce,
-	"pipeline.Insert.Deadline": until, "pipeline.Insert.Attempt": skipped, "pipeline.AwaitOver.Until": until,
-	"pipeline.AskFacts.FirstAttempt": moment, "pipeline.AskFacts.Deadline": until,
-	"offsets.Sent.Nonce": nonce, "offsets.Sent.Attempt": skipped, "offsets.Sent.Table": skipped,
-	"dedup.Owner.Nonce": nonce, "dedup.Answer.Nonce": nonce, "dedup.Item.Nonce": nonce,
-	"dedup.Ticket.epochs": byGroup, "dedup.groupState.epoch": epoch, "dedup.groupState.known": epoch, "dedup.groupState.swapEpoch": epoch,
-	"dedup.groupState.names": skipped, "dedup.groupState.told": skipped, // looked up again; told people
-	"dedup.source.epoch": byGroup, "dedup.source.text": skipped,
-	"dedup.marker.epoch": epoch, "dedup.marker.q": instant, "dedup.marker.verify": whether, "dedup.marker.id": skipped,
-	"dedup.marker.max":    skipped, // slots of arrival are not used
-	"dedup.entry.nonce":   nonce,
-	"dedup.entry.id":      skipped, // written by name
-	"dedup.claim.expires": skipped, // no run comes near the horizon
-	"sim.row.at":          skipped, "sim.statement.deadline": until, "sim.statement.started": skipped,
-	"sim.statement.entry": skipped, "sim.statement.inTable": skipped, "sim.statement.id": skipped, "sim.statement.stem": skipped, "sim.logged.started": skipped,
-	"sim.request.name": skipped, "sim.sent.lives": skipped,
-	"writer.Result.Message": skipped,
-	"sim.block.at":          skipped, // no window is over within a run
+	strict  bool    // nothing is left out, times and numbers are written as they are
 }
 
 type fieldPlan struct {
@@ -96,10 +49,14 @@ func newStateHash() *stateHash {
 
 // of hashes the state of a world.
 func (h *stateHash) of(w *world) uint64 {
-	h.w, h.buf, h.groups = w, h.buf[:0], w.p.Groups
+	h.w, h.buf, h.groups, h.strict = w, h.buf[:0], w.p.Groups, w.small.Strict
 	h.nonces, h.epochs, h.seen = map[uint64]uint64{}, map[uint64]uint64{}, map[uintptr]uint64{}
 	h.times = append(h.times[:0], w.now)
 	h.world()
+	// Which epoch is the larger one decides whose store is the older one.
+	for _, e := range slices.Sorted(maps.Keys(h.epochs)) {
+		h.num(h.epochs[e])
+	}
 	return xxhash.Sum64(h.buf)
 }
 
@@ -107,6 +64,10 @@ func (h *stateHash) num(n uint64)  { h.buf = binary.AppendUvarint(h.buf, n) }
 func (h *stateHash) text(s string) { h.num(uint64(len(s))); h.buf = append(h.buf, s...) }
 
 func (h *stateHash) time(ms int64, means meaning) {
+	if h.strict {
+		h.num(uint64(ms))
+		return
+	}
 	ago := h.w.now - ms
 	switch {
 	case ms == 0 || ms >= never:
@@ -152,7 +113,7 @@ func (h *stateHash) flag(b bool) {
 // named writes a number that is never given twice. Small ones only: the nonce of
 // a claim that is settled for good is a constant.
 func (h *stateHash) named(names map[uint64]uint64, n uint64) {
-	if n == 0 || n > 1<<30 && n < 1<<40 {
+	if h.strict || n == 0 || n > 1<<30 && n < 1<<40 {
 		h.num(n)
 		return
 	}
@@ -167,6 +128,9 @@ func (h *stateHash) named(names map[uint64]uint64, n uint64) {
 func (h *stateHash) world() {
 	w := h.w
 	h.num(uint64(w.left))
+	if h.strict {
+		h.strictly()
+	}
 	// What the checks ask of the faults that were.
 	f := &w.p.Faults
 	h.flag(f[faultFailover]+f[faultFlush]+f[faultOldDump] > 0)
@@ -191,6 +155,19 @@ func (h *stateHash) world() {
 	}
 	h.tasks()
 	h.log()
+}
+
+// strictly writes what else there is of counters that only ever grow.
+func (h *stateHash) strictly() {
+	w := h.w
+	h.num(uint64(w.now))
+	h.num(uint64(w.nonces))
+	h.walk(reflect.ValueOf(w.p.Faults), plain)
+	for _, p := range w.procs {
+		for _, n := range []int{p.member, int(p.generation), p.born, int(p.group.generation), p.group.nextMember} {
+			h.num(uint64(n))
+		}
+	}
 }
 
 func (h *stateHash) letters() {
@@ -239,6 +216,10 @@ func (h *stateHash) processRef(p *process) {
 
 func (h *stateHash) lease(l lease, wk *worker) {
 	g := wk.proc.group
+	if h.strict {
+		h.num(uint64(l.member))
+		h.num(uint64(l.generation))
+	}
 	h.flag(g.member(l.member) && l.generation == g.generation)
 	h.flag(l == wk.lease)
 }
@@ -303,6 +284,10 @@ func (h *stateHash) house() {
 func (h *stateHash) log() {
 	slices.Sort(h.times)
 	h.times = slices.Compact(h.times)
+	if h.strict {
+		h.walk(reflect.ValueOf(h.w.house.log), plain)
+		return
+	}
 	h.sorted(len(h.w.house.log), func(i int) {
 		l := h.w.house.log[i]
 		h.text(l.id[:strings.LastIndexByte(l.id, '/')])
@@ -314,7 +299,7 @@ func (h *stateHash) log() {
 
 // window: as long as nothing falls out of it, its order does not matter.
 func (h *stateHash) window(t *target) {
-	if h.w.p.Window >= 100 {
+	if h.w.p.Window >= 100 && !h.strict {
 		h.sorted(len(t.window), func(i int) { h.text(t.window[i].token) })
 		return
 	}
@@ -411,7 +396,7 @@ func (h *stateHash) tasks() {
 	var list []item
 	start := len(h.buf)
 	for _, t := range h.w.tasks {
-		if t.idle() || t.vain() {
+		if t.idle() || t.vain() && !h.strict {
 			continue
 		}
 		h.taskHead(t)

@@ -28,7 +28,11 @@ func (h *stateHash) walk(v reflect.Value, means meaning) {
 		case instant, moment, until:
 			h.time(v.Int(), means)
 		case whether:
-			h.flag(v.Int() != 0)
+			if h.strict {
+				h.num(uint64(v.Int()))
+			} else {
+				h.flag(v.Int() != 0)
+			}
 		default:
 			h.num(uint64(v.Int()))
 		}
@@ -39,7 +43,11 @@ func (h *stateHash) walk(v reflect.Value, means meaning) {
 		case epoch, byGroup:
 			h.named(h.epochs, v.Uint())
 		case await:
-			h.flag(v.Uint() != 0)
+			if h.strict {
+				h.num(v.Uint())
+			} else {
+				h.flag(v.Uint() != 0)
+			}
 		default:
 			h.num(v.Uint())
 		}
@@ -106,8 +114,8 @@ func (h *stateHash) pointer(v reflect.Value) {
 }
 
 func (h *stateHash) fields(v reflect.Value, means meaning) {
-	switch v.Type().String() {
-	case "time.Time":
+	switch name := v.Type().String(); {
+	case name == "time.Time":
 		// Without a monotonic part: seconds since year 1, and nanoseconds.
 		if s := v.FieldByName("ext").Int(); s == 0 {
 			h.num(0)
@@ -115,20 +123,26 @@ func (h *stateHash) fields(v reflect.Value, means meaning) {
 			h.time((s-62135596800)*1000+int64(v.FieldByName("wall").Uint()/1_000_000), means)
 		}
 		return
-	case "pipeline.Ref":
+	case h.strict:
+		if name == "dedup.Store" {
+			h.walk(v.FieldByName("state"), plain)
+			h.walk(v.FieldByName("sources"), plain)
+			return
+		}
+	case name == "pipeline.Ref":
 		lane := v.Field(0).Uint()
 		h.num(lane)
 		h.flag(h.worker != nil && !h.worker.gone && refSeq(h.worker.m, pipeline.Lane(lane)) == v.Field(1).Uint())
 		return
-	case "sim.lease":
+	case name == "sim.lease":
 		l := lease{int(v.Field(0).Int()), int32(v.Field(1).Int())}
 		h.lease(l, h.worker)
 		return
-	case "dedup.Store":
+	case name == "dedup.Store":
 		h.walk(v.FieldByName("state").Index(0), plain)
 		h.walk(v.FieldByName("sources"), plain)
 		return
-	case "sim.sent":
+	case name == "sim.sent":
 		s := (*sent)(unsafe.Pointer(v.UnsafeAddr())) //nolint:gosec // reads its own field
 		h.flag(h.worker != nil && h.worker.proc.alive && h.worker.proc.born == s.lives)
 	}
@@ -137,7 +151,7 @@ func (h *stateHash) fields(v reflect.Value, means meaning) {
 	if !ok {
 		name := v.Type().String() + "."
 		for i := range v.NumField() {
-			if m := meanings[name+v.Type().Field(i).Name]; m != skipped {
+			if m := meanings[name+v.Type().Field(i).Name]; m != scratch && (m != skipped || h.strict) {
 				plan = append(plan, fieldPlan{i, m, v.Type().Field(i).Name})
 			}
 		}
@@ -149,44 +163,6 @@ func (h *stateHash) fields(v reflect.Value, means meaning) {
 		}
 		h.walk(v.Field(f.index), f.means)
 	}
-}
-
-// unused lists what a lane holds of earlier questions and writes anew before it
-// reads it: by what it awaits.
-func (h *stateHash) unused(v reflect.Value) []string {
-	if h.strict {
-		return nil
-	}
-	switch v.Type().String() {
-	case "pipeline.gateLane":
-		phase, awake := v.FieldByName("phase").Uint(), v.FieldByName("awake").Bool()
-		if phase == 0 && awake {
-			return nil
-		}
-		return unusedByGate[phase]
-	case "pipeline.job":
-		switch v.FieldByName("phase").Uint() {
-		case 7: // facts
-			return []string{"facts"}
-		case 8: // read
-			return []string{"present"}
-		}
-		return []string{"facts", "present", "asked"}
-	}
-	return nil
-}
-
-var unusedByGate = map[uint64][]string{
-	0:  {"set", "owners", "asked", "unread", "present", "nonce", "left", "letters", "vouch"}, // idle
-	1:  {"asked", "unread", "present", "nonce", "left", "letters", "vouch"},                  // ask
-	2:  {"set", "owners", "asked", "unread", "present", "nonce", "left", "letters", "vouch"}, // sleep
-	3:  {"owners", "asked", "present", "letters", "vouch"},                                   // claim
-	5:  {"owners", "asked", "unread", "present", "nonce", "left", "letters", "vouch"},        // read
-	6:  {"asked", "unread", "nonce", "left", "letters", "vouch"},                             // owners
-	7:  {"owners", "asked", "unread", "present", "nonce", "left", "letters", "vouch"},        // over
-	8:  {"owners", "asked", "unread", "present", "nonce", "left", "letters", "vouch"},        // read again
-	9:  {"owners", "asked", "unread", "present", "letters", "vouch"},                         // take
-	10: {"set", "owners", "asked", "unread", "present", "nonce", "left", "letters"},          // vouch
 }
 
 // walkMap writes a map in the order of its keys, which hold nothing that is
