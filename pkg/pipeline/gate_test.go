@@ -50,3 +50,29 @@ func TestAReadSettlesOnlyWhoseOwnerWasMetBefore(t *testing.T) {
 		}
 	}
 }
+
+// A row that the run of the life before settles keeps the nonce of its own claim
+// when the others of its batch are renewed. Vouched for under the later nonce it
+// would not be settled, and where its run is broken by a gap, the duplicates of
+// another partition would wait for it for ever.
+func TestARowThatIsNotRenewedIsVouchedForUnderItsOwnNonce(t *testing.T) {
+	m := NewMachine(Config{Group: "main"})
+	m.acked, m.ackedAt = dedup.Run{Lo: 0, Hi: 3, Known: true}, dedup.Ticket{}
+	b := &Batch{Records: []Record{{Offset: 2}, {Offset: 5}}, verdicts: make([]verdict, 2)}
+	j := &job{batch: b, set: Set{Parts: []Part{{b, []int32{0, 1}}}}, nonce: 8}
+	own := func(offset int64) dedup.Owner {
+		return dedup.Owner{Owner: batcher.Owner{Group: "main", Offset: offset}, Nonce: 1}
+	}
+	m.job = j
+	m.apply(j, &dedup.Reply{
+		Owners:  []dedup.Owner{own(2), own(5)},
+		Answers: []dedup.Answer{{Verdict: dedup.Mine, Owner: 0}, {Verdict: dedup.Mine, Owner: 1}},
+	})
+	if b.verdicts[0] != vOwn || b.verdicts[1] != vMine {
+		t.Fatalf("verdicts %v, want the first settled by the run and the second to be judged", b.verdicts)
+	}
+	renewed := uint32(10)
+	if got := nonces(b.set(vOwn), renewed); len(got) != 1 || got[0] != 8 {
+		t.Errorf("the row is vouched for under %d, its claim holds 8", got)
+	}
+}

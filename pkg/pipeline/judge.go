@@ -122,7 +122,7 @@ func (m *Machine) apply(j *job, reply *dedup.Reply) (mine, fell bool) {
 			if a.Owner >= 0 {
 				o := reply.Owners[a.Owner]
 				if o.Settled || m.covered(o, reply.Ticket) {
-					b.verdicts[row] = vOwn
+					b.drop(row, vOwn, j.nonce) // a renewal of the others leaves it out
 					return
 				}
 				met = o.Nonce
