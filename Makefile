@@ -12,7 +12,7 @@ VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 PKG ?= ./...
 P ?= 1
 
-.PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench chaos attacks upgrade fmt clean
+.PHONY: help setup setup-engine setup-redis setup-kafka setup-kcat setup-tools build demo test lint bench sim mutants chaos attacks upgrade fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,13 @@ lint: setup-tools ## golangci-lint (with the arrows between packages), gofmt, sh
 bench: setup-engine setup-redis setup-kafka ## the sink against a bare path, verified
 	@$(MAKE) --no-print-directory build
 	$(GO) run ./bench $(ARGS)
+
+sim: ## the protocol in simulation, ten minutes: make sim [SEEDS=10000] [FIRST=1]; one again: SEED=n [AIM='fault @ step'], WORLD=name [WAY=…]
+	$(GO) run ./internal/sim/simulate -seeds "$(or $(SEEDS),10000)" -first "$(or $(FIRST),1)" -seed "$(or $(SEED),0)" -aim "$(AIM)" -focus "$(FOCUS)" \
+		-world "$(WORLD)" -way "$(WAY)" $(if $(SEEDS)$(FIRST)$(FOCUS),,-page docs/simulation.md)
+
+mutants: ## each rule of the protocol taken out, one at a time: the simulation has to notice, ten minutes: make mutants [MUTANT=prefix]
+	MUTANT="$(MUTANT)" PAGE="$(if $(MUTANT),,docs/mutations.md)" $(GO) test -tags mutations ./internal/sim -run '^TestEveryMutantIsCaught$$' -count=1 -timeout 60m -v
 
 chaos: setup-engine setup-redis setup-kafka ## three sinks under kills, zombies, cut links, lost stores, …: make chaos [ONLY=name,…] [ROWS=n]; ONLY=mixed MINUTES=30
 	@mkdir -p bin

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/oncesink/oncesink/pkg/pipeline"
@@ -263,6 +264,16 @@ type Aim struct {
 }
 
 func (a Aim) String() string { return faultNames[a.Fault] + " @ " + atNames[a.Step] }
+
+// ParseAim reads what String wrote.
+func ParseAim(text string) (Aim, error) {
+	f, s, _ := strings.Cut(text, " @ ")
+	a := Aim{Fault: fault(slices.Index(faultNames[:], f)), Step: at(slices.Index(atNames[:], s))}
+	if a.Fault < 0 || a.Step < 0 {
+		return a, fmt.Errorf("aim %q: want fault @ step, of %s and %s", text, strings.Join(faultNames[:], ", "), strings.Join(atNames[:], ", "))
+	}
+	return a, nil
+}
 
 // Draw draws a world in which the fault is there, and things that lead to the step.
 func (a Aim) Draw(seed uint64) Params {

@@ -51,10 +51,11 @@ func Replay(s *Small, way []byte) Result {
 	x := &explorer{small: s}
 	g := &goer{x: x, way: way}
 	w := newSmallWorld(s, g, true)
+	var broken *Violation
 	func() {
 		defer func() {
 			if r := recover(); r != nil {
-				_ = w.violation(r)
+				broken = w.violation(r)
 			}
 		}()
 		w.begin()
@@ -69,25 +70,27 @@ func Replay(s *Small, way []byte) Result {
 			w.finalChecks()
 		}
 	}()
-	return Result{Steps: w.step, Trace: w.lines, Halts: w.halts(), Seen: w.seen}
+	return Result{Violation: broken, Steps: w.step, Trace: w.lines, Halts: w.halts(), Seen: w.seen}
 }
 
 func newSmallWorld(s *Small, c chooser, trace bool) *world {
 	return &world{p: s.params(), choose: c, small: s, now: day0, movedAt: day0, tracing: trace, letters: map[place]bool{}}
 }
 
-// Table is a line a world.
+// Table is a line a world, then what the worlds are.
 func Table(list []Exploration) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-34s %9s %12s %6s %8s %8s %10s %7s\n", "world", "states", "transitions", "depth", "ends", "stopped", "violations", "seconds")
+	var b, legend strings.Builder
+	b.WriteString("| world | states | transitions | depth | ends | with a stop | violations | complete | seconds |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, e := range list {
-		fmt.Fprintf(&b, "%-34s %9d %12d %6d %8d %8d %10d %7.1f", e.World.Name, e.States, e.Transitions, e.Depth, e.Ends, e.Stopped, len(e.Broken), e.Took.Seconds())
+		complete := "yes"
 		if !e.Complete {
-			b.WriteString("  not complete")
+			complete = "no"
 		}
-		b.WriteString("\n")
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %s | %.1f |\n",
+			e.World.Name, e.States, e.Transitions, e.Depth, e.Ends, e.Stopped, len(e.Broken), complete, e.Took.Seconds())
+		fmt.Fprintf(&legend, "- %s\n", e.World)
 	}
-	return b.String()
+	return b.String() + "\n" + legend.String()
 }
 
 // Shortest looks for the shortest way to a violation of the same world, and

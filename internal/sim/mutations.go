@@ -16,6 +16,7 @@ type Mutation struct {
 	About string
 	Focus string
 	Seeds int
+	World string // a small world that catches it too
 	By    string // package and test that catch it, where no schedule can: another rule stands before it
 	Edits []Edit
 }
@@ -49,7 +50,7 @@ func Mutations() ([]Mutation, error) {
 	return out, nil
 }
 
-// parseMutation reads the form: lines "about:", "focus:", "seeds:", "by:", "file:",
+// parseMutation reads the form: lines "about:", "focus:", "seeds:", "world:", "by:", "file:",
 // then the old text between <<< and ===, the new one between === and >>>.
 func parseMutation(text string) (Mutation, error) {
 	m := Mutation{Seeds: 1000}
@@ -78,6 +79,8 @@ func parseMutation(text string) (Mutation, error) {
 			m.Focus = value
 		case key == "file":
 			e.File = value
+		case key == "world":
+			m.World = value
 		case key == "by":
 			m.By = value
 		case key == "seeds":
@@ -94,6 +97,10 @@ func parseMutation(text string) (Mutation, error) {
 		return m, fmt.Errorf("an edit does not end, or there is no about")
 	}
 	if _, err := ParseFocus(m.Focus); err != nil {
+		return m, err
+	}
+	if m.World != "" {
+		_, err := WorldNamed(m.World)
 		return m, err
 	}
 	return m, nil

@@ -1,6 +1,10 @@
 package sim
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // What may go wrong, by what it befalls.
 var (
@@ -41,4 +45,16 @@ func AllWorlds() []*Small {
 		&Small{Name: "two, servers and answers", Logs: []string{"ab", "ba"}, Sinks: 2, Cut: 2, Faults: []fault{faultLostAck, faultServerCrash, faultFlush}, Most: 2},
 		&Small{Name: "two, sinks and inserts", Logs: []string{"a", "a"}, Sinks: 2, Cut: 1, Faults: []fault{faultCrash, faultLateInsert, faultLostAck}, Most: 2},
 	)
+}
+
+// WorldNamed finds one.
+func WorldNamed(name string) (*Small, error) {
+	var names []string
+	for _, s := range AllWorlds() {
+		if s.Name == name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, fmt.Errorf("there is no world %q; there are: %s", name, strings.Join(names, "; "))
 }
