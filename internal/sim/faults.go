@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/oncesink/oncesink/pkg/offsets"
+import (
+	"slices"
+
+	"github.com/oncesink/oncesink/pkg/offsets"
+)
 
 // fault is something that goes wrong.
 type fault int
@@ -191,14 +195,21 @@ func (w *world) crash(p *process) {
 	if w.chance(30) {
 		back = w.below(6 * deadline)
 	}
-	if w.chance(50) {
+	// Where all schedules are explored, another takes its place while there is one.
+	again := w.small == nil || !slices.ContainsFunc(w.procs, func(q *process) bool { return q.alive })
+	switch {
+	case w.small != nil && again:
+	case w.chance(50):
 		w.kafka.leave(p) // noticed at once
-	} else {
+	default:
 		w.within(w.below(2*deadline), loosely, &task{kind: "is missed", what: p, void: func() bool { return p.alive || p.member == 0 }, run: func() {
 			if !p.alive {
 				w.kafka.leave(p)
 			}
 		}})
+	}
+	if !again {
+		return
 	}
 	w.within(back, loosely, &task{kind: "starts again", what: p, void: func() bool { return p.alive }, run: func() {
 		if !p.alive {

@@ -198,6 +198,9 @@ func (h *stateHash) group(g *group) {
 func (h *stateHash) intent(meta string) {
 	in, ok := h.intents[meta]
 	if !ok {
+		if len(h.intents) > 1000 {
+			clear(h.intents) // each deadline makes another
+		}
 		in, _ = offsets.Decode(meta)
 		h.intents[meta] = in
 	}

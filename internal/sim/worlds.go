@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -10,41 +9,39 @@ import (
 var (
 	onTheWay  = []fault{faultLostReply, faultLateLanding, faultLateCommit, faultLateInsert, faultLostAck, faultNoLog}
 	ofServers = []fault{faultServerCrash, faultBusy, faultFailover, faultFlush, faultStoreRestart, faultStoreDown}
-	ofViews   = []fault{faultViewBroken}
-	ofSinks   = []fault{faultCrash, faultPause, faultRebalance}
 )
 
 // FewWorlds are explored by every test run, in seconds.
 func FewWorlds() []*Small {
 	return []*Small{
-		{Name: "crossed, no fault, any batch", Logs: []string{"ab", "ba"}, Sinks: 2, Cut: 2, Cuts: true},
-		{Name: "crossed, with a view, no fault", Logs: []string{"ab", "ba"}, Sinks: 2, Views: 1, Cut: 1},
-		{Name: "crossed, on the way", Logs: []string{"ab", "ba"}, Sinks: 2, Cut: 2, Faults: onTheWay, Most: 1},
-		{Name: "twice in a log, a flush", Logs: []string{"aa", "ab"}, Sinks: 2, Cut: 2, Faults: []fault{faultFlush, faultLostAck, faultBusy}, Most: 1},
+		{Name: "crossed, any batch", Logs: []string{"ab", "ba"}, Sinks: 2, Cut: 2, Cuts: true},
+		{Name: "crossed, a view", Logs: []string{"ab", "ba"}, Sinks: 2, Views: 1, Cut: 1},
+		{Name: "inserts", Logs: []string{"ab", "bc"}, Sinks: 2, Cut: 2, Faults: []fault{faultLateInsert, faultLostAck}, Most: 1},
+		{Name: "a flush", Logs: []string{"aa", "a"}, Sinks: 2, Cut: 2, Faults: []fault{faultFlush, faultBusy}, Most: 1},
+		{Name: "a restart", Logs: []string{"ab"}, Sinks: 1, Cut: 1, Faults: []fault{faultCrash}, Most: 1},
 	}
 }
 
 // AllWorlds take minutes.
 func AllWorlds() []*Small {
-	list := FewWorlds()
-	for _, views := range []int{0, 1} {
-		with := ""
-		servers := ofServers
-		if views > 0 {
-			with, servers = ", a view", slices.Concat(ofServers, ofViews)
-		}
+	list := append(FewWorlds(),
+		&Small{Name: "a window of one block", Logs: []string{"ab", "ca"}, Sinks: 2, Cut: 1, Window: 1, Faults: onTheWay, Most: 1},
+		&Small{Name: "two inserts", Logs: []string{"ab", "bc"}, Sinks: 2, Cut: 2, Faults: []fault{faultLateInsert, faultLostAck, faultLateCommit}, Most: 2},
+		&Small{Name: "two, servers and answers", Logs: []string{"ab", "ba"}, Sinks: 2, Cut: 2, Faults: []fault{faultLostAck, faultServerCrash, faultFlush}, Most: 2},
+		&Small{Name: "two, a crash and an insert", Logs: []string{"a", "a"}, Sinks: 2, Cut: 1, Faults: []fault{faultCrash, faultLateInsert}, Most: 2},
+		&Small{Name: "two, a restart and an insert", Logs: []string{"ab"}, Sinks: 1, Cut: 1, Window: 1, Faults: []fault{faultCrash, faultLateInsert, faultLateCommit, faultLostAck}, Most: 2},
+		&Small{Name: "views that fail", Logs: []string{"ab", "ba"}, Sinks: 2, Views: 1, Cut: 2, Faults: []fault{faultViewBroken, faultLostAck}, Most: 2},
+		&Small{Name: "a pause", Logs: []string{"a"}, Sinks: 2, Cut: 1, Faults: []fault{faultPause}, Most: 1},
+	)
+	for views, with := range []string{"", ", a view"} {
 		list = append(list,
-			&Small{Name: "servers" + with, Logs: []string{"ab", "ba"}, Sinks: 2, Views: views, Cut: 2, Faults: servers, Most: 1},
-			&Small{Name: "one by one, on the way" + with, Logs: []string{"aa", "ba"}, Sinks: 2, Views: views, Cut: 1, Faults: onTheWay, Most: 1},
-			&Small{Name: "sinks" + with, Logs: []string{"ab", "ba"}, Sinks: 2, Views: views, Cut: 2, Faults: ofSinks, Most: 1},
+			&Small{Name: "servers" + with, Logs: []string{"ab", "bc"}, Sinks: 2, Views: views, Cut: 2, Faults: ofServers, Most: 1},
+			&Small{Name: "on the way" + with, Logs: []string{"aa", "ba"}, Sinks: 2, Views: views, Cut: 1, Faults: onTheWay, Most: 1},
+			&Small{Name: "a crash" + with, Logs: []string{"ab", "bc"}, Sinks: 2, Views: views, Cut: 2, Faults: []fault{faultCrash}, Most: 1},
+			&Small{Name: "a rebalance" + with, Logs: []string{"ab", "ba"}, Sinks: 2, Views: views, Cut: 2, Faults: []fault{faultRebalance}, Most: 1},
 		)
 	}
-	return append(list,
-		&Small{Name: "a window of one block", Logs: []string{"ab", "ca"}, Sinks: 2, Cut: 1, Window: 1, Faults: onTheWay, Most: 1},
-		&Small{Name: "two on the way", Logs: []string{"ab", "ba"}, Sinks: 2, Cut: 2, Faults: []fault{faultLostReply, faultLateCommit, faultLateInsert, faultLostAck}, Most: 2},
-		&Small{Name: "two, servers and answers", Logs: []string{"ab", "ba"}, Sinks: 2, Cut: 2, Faults: []fault{faultLostAck, faultServerCrash, faultFlush}, Most: 2},
-		&Small{Name: "two, sinks and inserts", Logs: []string{"a", "a"}, Sinks: 2, Cut: 1, Faults: []fault{faultCrash, faultLateInsert, faultLostAck}, Most: 2},
-	)
+	return list
 }
 
 // WorldNamed finds one.
