@@ -52,29 +52,13 @@ func TestTheExplorerFindsWhatIsBroken(t *testing.T) {
 // TestNothingThatMattersIsLeftOut: what is left out of a state, and steps that
 // are taken together, hide no end and no violation.
 func TestNothingThatMattersIsLeftOut(t *testing.T) {
-	for _, s := range []Small{
-		{Name: "one sink, answers", Logs: []string{"aa"}, Sinks: 1, Cut: 2, Faults: []fault{faultLostAck, faultLostReply}, Most: 1},
-		{Name: "one sink, a view, what comes late", Logs: []string{"ab"}, Sinks: 1, Views: 1, Cut: 1, Faults: []fault{faultLateInsert, faultLateCommit, faultLateLanding}, Most: 1},
-		{Name: "one sink, servers", Logs: []string{"ab"}, Sinks: 1, Cut: 1, Faults: []fault{faultServerCrash, faultFlush, faultStoreRestart, faultFailover}, Most: 1},
-		{Name: "two partitions, one key", Logs: []string{"a", "a"}, Sinks: 1, Cut: 1, Faults: []fault{faultLostAck}, Most: 1},
-		{Name: "a crash", Logs: []string{"a"}, Sinks: 2, Cut: 1, Faults: []fault{faultCrash, faultPause}, Most: 1},
-	} {
-		loose, strict := s, s
-		strict.Strict = true
-		a, b := explore(t, &loose), explore(t, &strict)
-		t.Log("\n" + Table([]Exploration{a, b}))
-		for v := range a.Verdicts {
-			if b.Verdicts[v] == 0 {
-				t.Errorf("%s: without what is left out there is no end %s", &s, v)
-			}
-		}
-		for v := range b.Verdicts {
-			if a.Verdicts[v] == 0 {
-				t.Errorf("%s: what is left out hides the end %s", &s, v)
-			}
-		}
-		if x, y := len(a.Broken) > 0, len(b.Broken) > 0; x != y {
-			t.Errorf("%s: broken %v, without what is left out %v", &s, x, y)
+	var list []Comparison
+	for _, s := range FewStrict() {
+		c := Compare(s, runtime.GOMAXPROCS(0), 100_000)
+		list = append(list, c)
+		for _, d := range c.Differ {
+			t.Errorf("%s: %s", s, d)
 		}
 	}
+	t.Log("\n" + Comparisons(list))
 }

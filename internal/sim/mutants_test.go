@@ -69,7 +69,7 @@ func kill(t *testing.T, m Mutation) string {
 	var by []string
 	envs := [][]string{{"FOCUS=" + m.Focus, fmt.Sprintf("SEEDS=%d", m.Seeds)}}
 	if m.World != "" {
-		envs = append(envs, []string{"WORLD=" + m.World})
+		envs = append(envs, []string{"FOCUS=" + m.Focus, "WORLD=" + m.World})
 	}
 	for _, env := range envs {
 		out, err := run(t, env, binary, "-test.run", "^TestMutantIsCaught$")

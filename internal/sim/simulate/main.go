@@ -21,8 +21,8 @@ import (
 
 // Memory is bounded: much of what is explored is kept to know it again.
 const (
-	memory     = 3 << 30
-	mostStates = 4_000_000 // of one world
+	memory     = 2 << 30
+	mostStates = 2_000_000 // of one world
 )
 
 // enough is how often a fault meets a step, at least, and aimed how many seeds
@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.way, "way", "", "with -world: go this `way` alone and print it")
 	flag.StringVar(&o.page, "page", "", "write the tables into this `file`, between its marks")
 	flag.Parse()
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(200)
 	debug.SetMemoryLimit(memory)
 	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
@@ -146,6 +146,10 @@ func (o *options) all(draw func(uint64) sim.Params) error {
 	if err != nil {
 		return err
 	}
+	strict, err := compare(sim.AllStrict())
+	if err != nil {
+		return err
+	}
 	fmt.Printf("%.0f s in all\n", time.Since(start).Seconds())
 	if o.seeds >= counted && len(missing)+len(wrong) > 0 {
 		return errors.New("a fault met no step that it could have met, or one that it could not: mend the simulation, or its list of reasons (internal/sim/cover.go)")
@@ -153,9 +157,9 @@ func (o *options) all(draw func(uint64) sim.Params) error {
 	if o.page == "" {
 		return nil
 	}
-	text := fmt.Sprintf("Last run: %s, %s, %s. %s.\n\n%s. %s.\n\n### Faults and steps\n\nHow often each fault met a worker at each step, over the seeds:\n\n%s\n### Small worlds\n\n%s",
+	text := fmt.Sprintf("Last run: %s, %s, %s. %s.\n\n%s. %s.\n\n### Faults and steps\n\nHow often each fault met a worker at each step, over the seeds:\n\n%s\n### Small worlds\n\n%s\n### What is left out\n\n%s",
 		time.Now().UTC().Format("2006-01-02 15:04 MST"), commit(), runtime.Version(), fmt.Sprintf("%.0f s in all", time.Since(start).Seconds()),
-		line, aimedLine, seen.String(), sim.Table(list))
+		line, aimedLine, seen.String(), sim.Table(list), strict)
 	return write(o.page, text)
 }
 
@@ -182,6 +186,7 @@ func explore(worlds []*sim.Small) ([]sim.Exploration, error) {
 	for _, s := range worlds {
 		e := sim.Explore(s, runtime.GOMAXPROCS(0), mostStates, false)
 		list = append(list, e)
+		fmt.Printf("%-32s %8d states, %4.0f s\n", s.Name, e.States, e.Took.Seconds())
 		switch {
 		case len(e.Broken) > 0:
 			fmt.Println(sim.Shortest(s, e).Transcript(s))
@@ -193,6 +198,23 @@ func explore(worlds []*sim.Small) ([]sim.Exploration, error) {
 	}
 	fmt.Println(sim.Table(list))
 	return list, bad
+}
+
+// compare explores worlds as they are and with nothing left out.
+func compare(worlds []*sim.Small) (string, error) {
+	var list []sim.Comparison
+	var bad error
+	for _, s := range worlds {
+		c := sim.Compare(s, runtime.GOMAXPROCS(0), mostStates)
+		list = append(list, c)
+		for _, d := range c.Differ {
+			bad = fmt.Errorf("%s: what is left out of a state matters: %s", s, d)
+			fmt.Println(bad)
+		}
+		debug.FreeOSMemory()
+	}
+	fmt.Println(sim.Comparisons(list))
+	return sim.Comparisons(list), bad
 }
 
 func commit() string {
