@@ -83,3 +83,18 @@ func TestSeedReplaysExactly(t *testing.T) {
 		}
 	}
 }
+
+// TestAimsAreReadAsTheyAreWritten: a failure that can't be run again is worth little.
+func TestAimsAreReadAsTheyAreWritten(t *testing.T) {
+	for f := range faults {
+		for s := range atSteps {
+			want := Aim{Fault: f, Step: s}
+			if got, err := ParseAim(want.String()); err != nil || got != want {
+				t.Errorf("%s: read as %s, %v", want, got, err)
+			}
+		}
+	}
+	if _, err := ParseAim("crash @ nowhere"); err == nil {
+		t.Error("a step that there is not is taken")
+	}
+}
