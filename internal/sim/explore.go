@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -353,7 +354,19 @@ func (w *world) verdict(halts []string) string {
 			fmt.Fprintf(&b, "P%d %d %v; ", i, c.offset, c.meta != "")
 		}
 	}
-	fmt.Fprintf(&b, "%d letters; %d faults left; %s", len(w.letters), w.left, strings.Join(halts, ", "))
+	told := map[string]bool{} // what the servers hold of each insert that has ended
+	for _, l := range w.house.log {
+		if l.state == logRunning {
+			continue
+		}
+		told[fmt.Sprintf("log %s %d", short(l.id[:strings.LastIndexByte(l.id, '/')]), l.state)] = true
+	}
+	for _, t := range w.house.targets() {
+		for _, block := range t.window {
+			told[t.name+" knows "+short(block.token)] = true
+		}
+	}
+	fmt.Fprintf(&b, "%v; %d letters; %d faults left; %s", slices.Sorted(maps.Keys(told)), len(w.letters), w.left, strings.Join(halts, ", "))
 	return b.String()
 }
 
