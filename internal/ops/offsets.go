@@ -345,7 +345,7 @@ func committedAll(group string, plans []*Plan, answers kadm.OffsetResponses, fai
 		if err == nil {
 			answer, ok := answers.Lookup(p.Before.Topic, p.Before.Partition)
 			if err = answer.Err; !ok {
-				err = errors.New("Kafka's answer leaves this partition out")
+				err = errors.New("the broker's answer leaves this partition out")
 			}
 		}
 		if err != nil {

@@ -163,8 +163,10 @@ func TestWhatAUserMayNotDoIsRejectedBeforeTheBlock(t *testing.T) {
 				t.Fatal(r.Err())
 			}
 			go func() { // it takes the only place there is
-				for t.Context().Err() == nil && s.do(context.Background(), s.replicas[0], &request{body: "SELECT sleepEachRow(0.1) FROM numbers(20)", id: "oncesink/single",
-					result: discard{}, onBlock: func(int) error { return nil }}) != nil {
+				sleeper := &request{body: "SELECT sleepEachRow(0.1) FROM numbers(20)", id: "oncesink/single", result: discard{}, onBlock: func(int) error { return nil }}
+				err := s.do(context.Background(), s.replicas[0], sleeper)
+				for t.Context().Err() == nil && err != nil {
+					err = s.do(context.Background(), s.replicas[0], sleeper)
 				}
 			}()
 			for running := 0; running == 0; {
