@@ -17,18 +17,21 @@ import (
 
 var offsetsCommand = &command{
 	name: "offsets", summary: "what each partition has committed and waits for, and the ways on when one stopped",
-	usage: "show | resolve",
+	usage: "show | resolve | accept-gap | drop-intent",
 	about: `show reads the group: committed offset, ends of the log, lag, and the intent (inserts that were under way).
 resolve takes one way on for partitions that stopped. It prints what it would commit and what follows from it; --apply does it. The sink must be stopped.
-With --partition 0,3,5 or all it is the same way on for several: all means those with inserts under way, whether or not they had stopped, so the views must be right for
-each range that the plan lists. When one of them can't be resolved like this, none is changed.`,
+accept-gap is resolve for records that are gone from the log before they were read (retention, a deletion): the group goes on where the log starts.
+drop-intent is resolve --drop-intent: the offset stays, the list of inserts under way is dropped.
+With --partition 0,3,5 or all it is the same way on for several: all means those with inserts under way (accept-gap: with a gap), whether or not they had stopped, so the views must be
+right for each range that the plan lists. When one of them can't be resolved like this, none is changed.`,
 	examples: []string{
 		"sink offsets show -c sink.yaml",
 		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --views-recomputed            # after recomputing the views that it named",
 		"sink offsets resolve -c sink.yaml --topic settlements --partition 0,3,5 --views-recomputed --apply",
 		"sink offsets resolve -c sink.yaml --topic settlements --partition all --views-recomputed          # after recomputing the views as a whole",
-		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --to 150 --apply              # go on behind a gap",
-		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --drop-intent --apply",
+		"sink offsets resolve -c sink.yaml --topic settlements --partition 3 --to 150 --apply              # go on at an offset",
+		"sink offsets accept-gap -c sink.yaml --topic settlements --partition all                          # what is lost, before --apply",
+		"sink offsets drop-intent -c sink.yaml --topic settlements --partition 3 --apply",
 	},
 	run: runOffsets,
 }
@@ -40,19 +43,19 @@ func runOffsets(ctx context.Context, env *environment, args []string) error {
 	var partition, asRange, to string
 	var asJSON, apply bool
 	f.flag(&asJSON, "json", "one JSON object")
-	f.text(&r.Topic, "topic", "NAME", "resolve: the topic")
-	f.text(&partition, "partition", "N", "resolve: the partition, several (0,3,5), or all that have inserts under way")
+	f.text(&r.Topic, "topic", "NAME", "the topic to resolve")
+	f.text(&partition, "partition", "N", "its partition, several (0,3,5), or all that have inserts under way (accept-gap: a gap)")
 	f.text(&to, "to", "OFFSET", "resolve: go on from this offset")
 	f.flag(&r.Drop, "drop-intent", "resolve: keep the offset, drop the list of inserts under way")
 	f.flag(&r.Vouch, "views-recomputed", "resolve: the views were recomputed, so the table's word counts for them too")
 	f.text(&asRange, "range", "FIRST-LAST", "resolve: with --views-recomputed, a range that no intent lists")
-	f.flag(&apply, "apply", "resolve: do it; without this only the plan is printed")
+	f.flag(&apply, "apply", "do it; without this only the plan is printed")
 	rest, err := f.parse(args, 1)
 	if err != nil {
 		return err
 	}
 	if len(rest) == 0 {
-		return f.usage("say `show` or `resolve`")
+		return f.usage("say `show`, `resolve`, `accept-gap` or `drop-intent`")
 	}
 	cfg, err := load()
 	if err != nil {
@@ -63,13 +66,17 @@ func runOffsets(ctx context.Context, env *environment, args []string) error {
 	switch rest[0] {
 	case "show":
 		return showOffsets(ctx, env, cfg, asJSON)
-	case "resolve":
+	case "resolve", "accept-gap", "drop-intent":
+		if rest[0] != "resolve" && (to != "" || asRange != "" || r.Vouch || r.Drop) {
+			return f.usage("%s is a way on by itself: --to, --range, --views-recomputed and --drop-intent belong to `resolve`", rest[0])
+		}
+		r.Gap, r.Drop = rest[0] == "accept-gap", r.Drop || rest[0] == "drop-intent"
 		if err := readResolution(&r, partition, to, asRange); err != nil {
 			return f.usage("%s", err)
 		}
 		return resolveOffsets(ctx, env, cfg, r, apply, asJSON)
 	}
-	return f.usage("unknown word %q: say `show` or `resolve`", rest[0])
+	return f.usage("unknown word %q: say `show`, `resolve`, `accept-gap` or `drop-intent`", rest[0])
 }
 
 func readResolution(r *ops.Resolution, partition, to, asRange string) error {
@@ -96,7 +103,7 @@ func readResolution(r *ops.Resolution, partition, to, asRange string) error {
 			return fmt.Errorf("--range %q: want FIRST-LAST together with --views-recomputed", asRange)
 		}
 	}
-	for _, b := range []bool{r.Drop, r.Vouch} {
+	for _, b := range []bool{r.Drop, r.Vouch, r.Gap} {
 		if b {
 			ways++
 		}

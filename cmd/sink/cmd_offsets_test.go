@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/oncesink/oncesink/internal/ops"
@@ -34,5 +35,24 @@ func TestPartitionsOfAResolutionAreReadWholeOrRefused(t *testing.T) {
 	r := ops.Resolution{Topic: "t", To: -1, Last: -1}
 	if err := readResolution(&r, "0", "17", ""); err != nil || r.To != 17 {
 		t.Errorf("one partition: %+v, %v", r, err)
+	}
+}
+
+// The ways on have names of their own, as the interface lists them; one with another's option was meant otherwise.
+func TestWaysOnAreOneAtATime(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"accept-gap --topic t --partition 0 --to 5", "a way on by itself"},
+		{"drop-intent --topic t --partition 0 --views-recomputed", "a way on by itself"},
+		{"accept-gap --topic t", "name the partition"},
+		{"drop-intent --partition 3", "name the partition"},
+		{"accept --topic t --partition 0", "accept-gap"},
+	} {
+		code, _, stderr := sink(t, append([]string{"offsets", "-c", "../../examples/settlements.yaml"}, strings.Fields(c.args)...)...)
+		if code != 2 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: %d, %s", c.args, code, stderr)
+		}
 	}
 }

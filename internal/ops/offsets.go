@@ -129,13 +129,17 @@ func describePartition(topic string, p int32, b offsets.Bounds, c offsets.Commit
 	return o
 }
 
+// gap: records behind the committed offset are gone from the log, unread.
+func (p *PartitionOffsets) gap() bool { return p.Committed >= 0 && p.Committed < p.Start }
+
 // Resolution is one way on for stopped partitions of a topic.
 type Resolution struct {
 	Topic string
-	// Partitions are those named; nil: every one with inserts under way. To and
-	// a range are about one partition.
+	// Partitions are those named; nil: every one with inserts under way, or with
+	// a gap. To and a range are about one partition.
 	Partitions []int32
 	To         int64 // >= 0: go on from this offset
+	Gap        bool  // go on where the log starts, behind records that are gone
 	Drop       bool  // drop the intent, keep the offset
 	Vouch      bool  // the views were recomputed: judge the intent's ranges by the table
 	// First and Last name a range to vouch for that no intent lists; Last < 0: none.
@@ -200,7 +204,7 @@ func planAll(all *Offsets, r Resolution) (*Plans, error) {
 		case r.Partitions == nil && p.Unread != nil:
 			failed = append(failed, fmt.Errorf("%s/%d: %w", r.Topic, n, p.Unread))
 			continue
-		case r.Partitions == nil && sets(p.Intent) == 0:
+		case r.Partitions == nil && !r.Gap && sets(p.Intent) == 0, r.Partitions == nil && r.Gap && !p.gap():
 			out.Idle = append(out.Idle, n)
 			continue
 		}
@@ -219,7 +223,11 @@ func planAll(all *Offsets, r Resolution) (*Plans, error) {
 		return nil, errors.Join(failed...)
 	}
 	if len(out.Plans) == 0 {
-		return nil, &wiring.Usage{Err: fmt.Errorf("no partition of %s has an insert under way: there is nothing to resolve", r.Topic)}
+		what := "an insert under way"
+		if r.Gap {
+			what = "a gap between the committed offset and the start of its log"
+		}
+		return nil, &wiring.Usage{Err: fmt.Errorf("no partition of %s has %s: there is nothing to resolve", r.Topic, what)}
 	}
 	return out, nil
 }
@@ -228,6 +236,12 @@ func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 	out := &Plan{Before: p, Offset: max(p.Committed, p.Start)}
 	say := func(format string, args ...any) {
 		out.Consequence = append(out.Consequence, fmt.Sprintf(format, args...))
+	}
+	if r.Gap {
+		if !p.gap() {
+			return nil, &wiring.Usage{Err: fmt.Errorf("there is no gap to accept: committed is %d, the log is [%d..%d]", p.Committed, p.Start, p.End)}
+		}
+		r.To = p.Start
 	}
 	switch {
 	case r.To >= 0:

@@ -107,3 +107,32 @@ func TestACommitThatFailsInPartNamesThePartitions(t *testing.T) {
 		t.Errorf("none was committed: %v", err)
 	}
 }
+
+// Only records that are gone may be skipped by accept-gap: a partition whose log is whole, or that lost its tail, is not touched.
+func TestAGapIsAcceptedOnlyWhereRecordsAreGone(t *testing.T) {
+	all := &Offsets{Group: "g", Partitions: []PartitionOffsets{
+		{Topic: "t", Partition: 0, Committed: 100, Start: 150, End: 400, Intent: underWay(100, 109)},
+		{Topic: "t", Partition: 1, Committed: 150, Start: 150, End: 400},
+		{Topic: "t", Partition: 2, Committed: 500, Start: 0, End: 400},
+		{Topic: "t", Partition: 3, Committed: -1, Start: 150, End: 400},
+		{Topic: "t", Partition: 4, Committed: 0, Start: 1, End: 1},
+	}}
+	plans, err := planAll(all, Resolution{Topic: "t", Gap: true, To: -1, Last: -1})
+	if err != nil || len(plans.Plans) != 2 || !slices.Equal(plans.Idle, []int32{1, 2, 3}) {
+		t.Fatalf("all: %+v, %v", plans, err)
+	}
+	for i, want := range []int64{150, 1} {
+		if p := plans.Plans[i]; p.Offset != want || !strings.Contains(strings.Join(p.Consequence, " "), "never read") {
+			t.Errorf("plan %+v, want offset %d", p, want)
+		}
+	}
+	for p := range int32(3) {
+		if _, err := planAll(all, Resolution{Topic: "t", Partitions: []int32{p + 1}, Gap: true, To: -1, Last: -1}); err == nil || !strings.Contains(err.Error(), "no gap") {
+			t.Errorf("partition %d: %v", p+1, err)
+		}
+	}
+	all.Partitions = all.Partitions[1:3]
+	if _, err := planAll(all, Resolution{Topic: "t", Gap: true, To: -1, Last: -1}); err == nil || !strings.Contains(err.Error(), "no partition of t has a gap") {
+		t.Errorf("none has one: %v", err)
+	}
+}
