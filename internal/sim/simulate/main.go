@@ -44,6 +44,7 @@ func main() {
 	flag.StringVar(&o.focus, "focus", "", "narrow the worlds of the seeds: `words` between commas")
 	flag.StringVar(&o.world, "world", "", "explore this small `world` alone")
 	flag.StringVar(&o.way, "way", "", "with -world: go this `way` alone and print it")
+	flag.BoolVar(&o.strict, "strict", false, "only explore worlds with nothing left out of a state, and compare")
 	flag.StringVar(&o.page, "page", "", "write the tables into this `file`, between its marks")
 	flag.Parse()
 	debug.SetGCPercent(200)
@@ -57,6 +58,7 @@ func main() {
 type options struct {
 	seeds, first, seed           uint64
 	aim, focus, world, way, page string
+	strict                       bool
 }
 
 var errBroken = errors.New("an invariant broke, see above")
@@ -77,6 +79,9 @@ func (o *options) run() error {
 	switch {
 	case o.seed != 0:
 		return one(draw(o.seed))
+	case o.strict:
+		_, err := compare(sim.AllStrict())
+		return err
 	case o.way != "":
 		return o.again()
 	case o.world != "":
