@@ -77,9 +77,9 @@ func (o *Outcome) Kinds() string {
 	return b.String()
 }
 
-// Head is the first line of a violation, without its numbers.
+// Head is the rule and the first line of a violation, without its numbers.
 func (v *Violation) Head() string {
-	line, _, _ := strings.Cut(v.Error(), "\n")
+	line, _, _ := strings.Cut(v.What, "\n")
 	var b strings.Builder
 	for _, r := range line {
 		if r < '0' || r > '9' {
@@ -89,7 +89,7 @@ func (v *Violation) Head() string {
 		}
 	}
 	s := b.String()
-	return s[:min(len(s), 150)]
+	return v.Rule + ": " + s[:min(len(s), 150)]
 }
 
 // Transcript runs a world once more and writes the schedule down.
