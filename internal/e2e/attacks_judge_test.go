@@ -144,6 +144,10 @@ func (r *rig) resolveWith(o with, way ...string) bool {
 		if code == 0 {
 			return true
 		}
+		if strings.Contains(stderr, "not committed yet") {
+			r.note("not yet: %v", way) // another partition's way on comes first, as it says
+			return false
+		}
 		if !strings.Contains(stderr, "live member") || time.Now().After(deadline) {
 			r.t.Errorf("%q ended with %d:\n%s%s", args, code, stdout, stderr)
 			return false

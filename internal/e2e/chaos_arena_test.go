@@ -391,6 +391,10 @@ func (a *arena) resolveBy(way []string, c settings) {
 			a.note("resolved: %s", strings.Join(way, " "))
 			return
 		}
+		if strings.Contains(stderr, "not committed yet") {
+			a.note("not yet: %s", strings.Join(way, " ")) // another partition's way on comes first, as it says
+			return
+		}
 		if !strings.Contains(stderr, "live member") || time.Now().After(deadline) {
 			a.t.Fatalf("%q ended with %d:\n%s%s", args, code, stdout, stderr)
 		}

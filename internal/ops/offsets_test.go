@@ -136,3 +136,20 @@ func TestAGapIsAcceptedOnlyWhereRecordsAreGone(t *testing.T) {
 		t.Errorf("none has one: %v", err)
 	}
 }
+
+// A partition whose earlier batches wait for another one's rows was told to name a range that starts at the committed offset, which its range does not:
+// the way on that its log had named seemed wrong.
+func TestARangeBehindWhatWaitsIsRefusedWithTheOrder(t *testing.T) {
+	p := PartitionOffsets{Topic: "t", Partition: 1, Committed: 0, Start: 0, End: 5051}
+	_, err := plan(p, Resolution{Vouch: true, To: -1, First: 400, Last: 599})
+	if err == nil || !strings.Contains(err.Error(), "records [0..399] before --range 400-599 are not committed yet") {
+		t.Errorf("%v", err)
+	}
+	p.Committed = 400
+	if got, err := plan(p, Resolution{Vouch: true, To: -1, First: 400, Last: 599}); err != nil || got.Intent.Passed != 600 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := plan(p, Resolution{Vouch: true, To: -1, First: 300, Last: 599}); err == nil || !strings.Contains(err.Error(), "starts at the committed offset 400") {
+		t.Errorf("%v", err)
+	}
+}
