@@ -281,8 +281,8 @@ func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 // vouch is the way on from a stop for the sake of views, as a command.
 func (m *Machine) vouch(more string) string {
 	before := ""
-	if more != "" && m.job.span.First > m.committed && m.committed >= 0 {
-		before = fmt.Sprintf("; that is refused while [%d..%d] before it still wait: resolve first what they wait for, and start the sink in between", m.committed, m.job.span.First-1)
+	if at := m.safeOffset(); more != "" && m.job.span.First > at {
+		before = fmt.Sprintf("; that is refused while [%d..%d] before it still wait: resolve first what they wait for, and start the sink in between", at, m.job.span.First-1)
 	}
 	return fmt.Sprintf("stop the sink, recompute these views for the range named, then run: sink offsets resolve -c CONFIG --topic %s --partition %d --views-recomputed%s --apply%s",
 		m.cfg.Topic, m.cfg.Source.Partition, more, before)
