@@ -254,7 +254,7 @@ func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 		case p.Committed >= 0 && r.To > p.Committed:
 			say("records [%d..%d] are never read by this group: you answer for them; what of them was claimed but not written can be taken over by later duplicates", p.Committed, r.To-1)
 		case p.Committed >= 0 && r.To < p.Committed:
-			say("records [%d..%d] are read again: rows that are there stay once, in views too, since the group had committed past them; missing ones are sent; claims older than the horizon are looked up in ClickHouse", r.To, p.Committed-1)
+			say("records [%d..%d] are read again: rows that are there stay once, in views too, since the group had committed past them; what the store knows as written is not looked up, so that a row which was deleted from the table since stays deleted; claims older than the horizon are looked up in ClickHouse", r.To, p.Committed-1)
 		default:
 			say("the group starts at %d", r.To)
 		}

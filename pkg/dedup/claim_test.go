@@ -10,7 +10,8 @@ import (
 	"github.com/oncesink/oncesink/internal/faultproxy"
 )
 
-// Step 3 of the protocol, line by line, on the real server.
+// Step 3 of the protocol, line by line, on the real server. A claim of a life
+// that died before its insert answers "mine" and blocks nothing (field case D1).
 func TestEveryVerdictOfAClaim(t *testing.T) {
 	srv := startRedis(t)
 	a := openAt(t, srv.Addr, nil)
@@ -50,8 +51,8 @@ func TestEveryVerdictOfAClaim(t *testing.T) {
 	wantVerdicts(t, "owners inside and outside the run", claimed(t, b, &Batch{Source: source0(5), Nonce: 4, Items: someItems(0, 3, 0)}), "SSD")
 }
 
-// D3: the reply to a claim is lost and go-redis or the caller sends it again;
-// an answer of "exists" would drop the rows.
+// The reply to a claim is lost and go-redis or the caller sends it again; an
+// answer of "exists" would drop the rows (field case D3).
 func TestLostRepliesDoNotTurnNewKeysIntoDuplicates(t *testing.T) {
 	srv := startRedis(t)
 	proxy, err := faultproxy.Listen(srv.Addr)
@@ -83,7 +84,8 @@ func TestLostRepliesDoNotTurnNewKeysIntoDuplicates(t *testing.T) {
 	}
 }
 
-// D15: the same key in two partitions at the same moment, by two sinks.
+// The same key in several partitions at the same moment, by several sinks (field
+// case D15).
 func TestOneKeyIsNewForOneSinkOnly(t *testing.T) {
 	srv := startRedis(t)
 	const sinks, keys = 6, 400

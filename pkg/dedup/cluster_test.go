@@ -14,7 +14,8 @@ import (
 	"github.com/oncesink/oncesink/internal/testenv"
 )
 
-// D4: a failover to a replica, and claims that only the old master had.
+// A failover to a replica, and claims that only the old master had (field case
+// D4).
 func TestSentinelFailoverRaisesTheEpoch(t *testing.T) {
 	env := testenv.RedisSentinel(t)
 	cfg := Config{Mode: "sentinel", Master: env.Name, Addresses: env.Addrs}
@@ -79,8 +80,10 @@ func TestSentinelWithoutMinReplicasIsUnfit(t *testing.T) {
 	}
 }
 
-// A cluster: every hash-tag group for itself. One node lost voids the claims of
-// its groups and no others.
+// A cluster: every hash-tag group for itself. One node lost answers nothing of
+// the batch (field case D7) and voids the claims of its groups and no others; a
+// call over all slots is no CROSSSLOT, and no node has most of them (field case
+// D11).
 func TestClusterGroupsStandForThemselves(t *testing.T) {
 	env := testenv.RedisCluster(t)
 	cfg := Config{Mode: "cluster", Addresses: env.Addrs}
@@ -107,6 +110,7 @@ func TestClusterGroupsStandForThemselves(t *testing.T) {
 	if other := open(func(c *Config) { c.Groups = 4 }); other.Groups() != clusterGroups {
 		t.Fatal("another sink works with another number of groups")
 	}
+	var sizes []int64
 	const keys = 12_000
 	src := source0(0)
 	all := &Batch{Source: src, Nonce: 1, Items: numbered(0, keys)}
@@ -116,6 +120,16 @@ func TestClusterGroupsStandForThemselves(t *testing.T) {
 	must(t, s.Publish(t.Context(), src, 0, keys, before.Ticket, false))
 	wantVerdicts(t, "another partition", claimed(t, s, &Batch{Source: source0(1), Nonce: 1, Items: numbered(0, keys)}), strings.Repeat("S", keys))
 
+	for _, node := range env.Nodes {
+		c := redis.NewClient(&redis.Options{Addr: node.Addr})
+		n, err := c.DBSize(t.Context()).Result()
+		_ = c.Close()
+		sizes = append(sizes, n)
+		must(t, err)
+	}
+	if all := sizes[0] + sizes[1] + sizes[2]; slices.Max(sizes) > all*2/3 || slices.Min(sizes) < all/8 {
+		t.Errorf("the nodes hold %d of %d stored keys", sizes, all)
+	}
 	// One key touches one group; its ticket says so.
 	one := claimed(t, s, &Batch{Source: src, First: keys, Nonce: 2, Items: numbered(keys, 1)})
 	touched := 0
@@ -140,7 +154,7 @@ func TestClusterGroupsStandForThemselves(t *testing.T) {
 	all.Nonce = 3
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	if err := s.Claim(ctx, all, &Reply{}); err == nil {
-		t.Fatal("D7: a shard is down and the batch was answered")
+		t.Fatal("a shard is down and the batch was answered")
 	}
 	cancel()
 	env.Nodes[1].Start()

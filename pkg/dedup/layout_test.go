@@ -109,8 +109,9 @@ func base36(n int64) string {
 	return text
 }
 
-// D9, D16: every key that holds claims expires, a horizon after now or after the
-// end of its slot, whichever is later; a claim that is used again lives on.
+// Every key that holds claims expires, a horizon after now or after the end of
+// its slot, whichever is later; a claim that is used again lives on (field cases
+// D9, D16).
 func TestEveryClaimExpiresAHorizonAfterItsUse(t *testing.T) {
 	srv := startRedis(t)
 	horizon, slack := time.Hour, time.Minute

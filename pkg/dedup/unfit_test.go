@@ -64,14 +64,14 @@ func TestUnfitServersAreToldApart(t *testing.T) {
 	opened(t, s)
 }
 
-// D8: whatever evicts makes a key new that was written.
+// Whatever evicts makes a key new that was written (field case D8).
 func TestEvictionIsRefused(t *testing.T) {
 	srv := startRedis(t)
 	cfg := Config{Addresses: []string{srv.Addr}}
 	if list := codes(Check(t.Context(), cfg), SeverityError); list != nil {
 		t.Fatalf("a fit server: %v", list)
 	}
-	for _, policy := range []string{"allkeys-lru", "volatile-ttl"} {
+	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"} {
 		srv.do("config", "set", "maxmemory-policy", policy)
 		if list := codes(Check(t.Context(), cfg), SeverityError); !slices.Equal(list, []string{"redis_policy"}) {
 			t.Fatalf("%s: %v", policy, list)
@@ -103,8 +103,8 @@ func TestEvictionIsRefused(t *testing.T) {
 	}
 }
 
-// D9: a full server refuses claims, and lets through what frees the sink from
-// waiting: acked, releases.
+// A full server refuses claims, and lets through what frees the sink from
+// waiting: acked, releases (field case D9).
 func TestAFullServerHoldsClaimsOnly(t *testing.T) {
 	srv := startRedis(t)
 	s := openAt(t, srv.Addr, nil)
@@ -133,7 +133,8 @@ func TestAFullServerHoldsClaimsOnly(t *testing.T) {
 	wantVerdicts(t, "with room again", claimed(t, s, more), strings.Repeat("N", 50))
 }
 
-// D5: the master became a replica under open connections, and came back.
+// The master became a replica under open connections, and came back (field
+// case D5).
 func TestAReplicaAnswersNothing(t *testing.T) {
 	srv, other := startRedis(t), startRedis(t)
 	s := openAt(t, srv.Addr, nil)
