@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -113,11 +114,21 @@ func olderThan(version string, major, minor int64) bool {
 	return a < major || a == major && b < minor
 }
 
+// changing are functions that answer differently when the same row is written again.
+var (
+	changing = regexp.MustCompile(`(?i)\b(now|now64|nowInBlock|nowInBlock64|today|yesterday|curdate|current_date|current_timestamp|utc_?timestamp|rand|rand32|rand64|randConstant|generate(UUIDv|Snowflake|Serial)\w*)\s*\(`)
+	literals = regexp.MustCompile(`'(?:[^'\\]|\\.)*'`)
+)
+
 func (c *checker) columns(key []string, eventTime string) {
 	for _, column := range c.t.Columns {
 		if column.DefaultKind == "EPHEMERAL" {
 			c.add(SeverityError, "ephemeral", "ALTER TABLE "+c.t.quoted()+" DROP COLUMN "+quoteName(column.Name),
 				"column %s of %s is EPHEMERAL: what is computed from it can't be repeated the same", column.Name, c.t)
+		}
+		if column.DefaultKind == "MATERIALIZED" && changing.MatchString(literals.ReplaceAllString(column.DefaultExpr, "''")) {
+			c.add(SeverityWarning, "column_clock", fmt.Sprintf("ALTER TABLE %s MODIFY COLUMN %s %s MATERIALIZED <an expression of the record's own columns>", c.t.quoted(), quoteName(column.Name), column.Type),
+				"column %s of %s is MATERIALIZED %s: it tells when a row was written, so that a row which is written again later, as after a deletion, gets another value", column.Name, c.t, column.DefaultExpr)
 		}
 	}
 	for _, name := range key {

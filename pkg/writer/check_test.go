@@ -31,7 +31,8 @@ func check(t *testing.T, s *Server, table *Table, key []string, eventTime string
 	return findings
 }
 
-// Each of these makes a bill wrong some day; the sink has to refuse before the first row.
+// Each of these makes a bill wrong some day; the sink has to refuse before the first row, or to say what falls when rows are written again (field case J9:
+// a month by the clock of the insert).
 func TestCheckRefusesTablesThatCanNotBeExact(t *testing.T) {
 	s := as(t, "default")
 	const good = " ENGINE = MergeTree ORDER BY (a, b) SETTINGS non_replicated_deduplication_window = 10000"
@@ -58,6 +59,9 @@ func TestCheckRefusesTablesThatCanNotBeExact(t *testing.T) {
 		"key column missing":    {create: []string{"CREATE TABLE $ (a UInt64, b String)" + good}, key: []string{"a", "id"}, errors: []string{"key_column"}, warnings: []string{"order_by_partly"}},
 		"key column computed":   {create: []string{"CREATE TABLE $ (a UInt64, b String MATERIALIZED toString(a))" + good}, errors: []string{"key_column"}},
 		"key column nullable":   {create: []string{"CREATE TABLE $ (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY (a, b) SETTINGS non_replicated_deduplication_window = 10000, allow_nullable_key = 1"}, errors: []string{"key_nullable"}, cure: "MODIFY COLUMN `b` String"},
+		"column of the clock":   {create: []string{"CREATE TABLE $ (a UInt64, b String, m UInt32 MATERIALIZED toYYYYMM(now()))" + good}, warnings: []string{"column_clock"}, cure: "MODIFY COLUMN `m` UInt32 MATERIALIZED "},
+		"columns of the clock":  {create: []string{"CREATE TABLE $ (a UInt64, b String, d Date MATERIALIZED today() - 1, t DateTime64(3) MATERIALIZED now64(3), r UInt32 MATERIALIZED rand())" + good}, warnings: []string{"column_clock"}},
+		"columns of the record": {create: []string{"CREATE TABLE $ (a UInt64, b String, m UInt32 MATERIALIZED toYYYYMM(toDateTime(a)), n String MATERIALIZED concat(b, ' now()'), d DateTime DEFAULT now())" + good}},
 		"event time missing":    {create: []string{"CREATE TABLE $ (a UInt64, b String)" + good}, eventTime: "ts", errors: []string{"event_time"}},
 		"Buffer":                {create: []string{"CREATE TABLE $_l (a UInt64, b String)" + good, "CREATE TABLE $ AS $_l ENGINE = Buffer(oncesink, $_l, 1, 1, 1, 1, 1, 1, 1)"}, errors: []string{"engine"}},
 		"Log":                   {create: []string{"CREATE TABLE $ (a UInt64, b String) ENGINE = Log"}, errors: []string{"engine"}},
