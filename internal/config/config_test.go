@@ -321,6 +321,7 @@ func TestDurationsAndSizesSurviveTheirPrinting(t *testing.T) {
 	}
 }
 
+// A pattern that takes the dead letters, or topics of Kafka itself, consumes what it wrote for ever (field case I7).
 func TestAPatternNeverMeetsDeadLettersOrKafkasOwnTopics(t *testing.T) {
 	c := parse(t, strings.Replace(minimal, "topics: [t]", "topic_pattern: '.*'", 1))
 	for topic, want := range map[string]int{"t": 1, "d": 0, "__consumer_offsets": 0, "_x": 1} {

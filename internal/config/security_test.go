@@ -191,7 +191,7 @@ routes: [{topics: [t], table: e, key: [id], dead_letter: d}]
 	}
 }
 
-// The real client logs in at a real (if embedded) broker; the password changes while it runs.
+// The real client logs in at a real (if embedded) broker; the password changes while it runs (field case I4).
 func TestEachSASLMechanismLogsInAndARotatedPasswordIsUsed(t *testing.T) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
@@ -230,6 +230,7 @@ func TestEachSASLMechanismLogsInAndARotatedPasswordIsUsed(t *testing.T) {
 	}
 }
 
+// A token lives for minutes; each authentication reads the one of now (field case I4).
 func TestATokenIsReadAtEachAuthentication(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	read := func(option string) func() (string, error) {

@@ -77,7 +77,7 @@ func TestASecondStartBehindAFirstThatReadNothingAsksNothing(t *testing.T) {
 }
 
 // Kafka answers each fetch of a partition that stopped with the same error. The
-// others go on.
+// others go on. What is missing is named (field case J5).
 func TestAPartitionBehindAGapHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 2})
 	w.send(numbered(0, 100)...)

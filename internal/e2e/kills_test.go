@@ -36,6 +36,8 @@ var bounds = []settings{
 	{rows: 700, age: 100 * time.Millisecond}, {rows: 20_000, age: 250 * time.Millisecond},
 }
 
+// A kill at any step of a batch, then a life with other bounds: a claim without its row blocks nothing, an insert without its acknowledgement comes once
+// (field case D1).
 func TestKillsAtEveryStepLoseAndDoubleNothing(t *testing.T) {
 	kills, records := size(t, "ONCESINK_E2E_KILLS", 15), size(t, "ONCESINK_E2E_RECORDS", 150_000)
 	seed := rand.Uint64()
@@ -80,6 +82,7 @@ func aimAt(m moment) aim {
 	return aim{}
 }
 
+// A member that died without a word is missed after its session, and its partitions go on elsewhere (field case K5).
 func TestKillWithoutStaticMembershipIsMissedAndReplaced(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 4, report: true})
 	f := w.produce(20_000, 6)

@@ -12,7 +12,7 @@ type outage struct {
 }
 
 // The sink waits and goes on alone. With a view, a ClickHouse that dies in mid-insert takes the knowledge along whether the view was served: that partition
-// stops by rule (see the window overrun), so those outages are met without one.
+// stops by rule (see the window overrun), so those outages are met without one. Redis gone is waited for, and no row is written meanwhile (field case D18).
 //
 // (No commas in names of sub-tests: Kafka takes its data folder, which is named after the test, for a list.)
 func TestServersThatGoAndComeBackLoseAndDoubleNothing(t *testing.T) {

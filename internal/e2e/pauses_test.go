@@ -49,7 +49,8 @@ func (w *world) awaitSharing(p *sink, f *feed, allowed int) {
 }
 
 // A range that an intent lists is cut exactly, though it was made when a
-// partition's share of the memory was larger than all of it is now.
+// partition's share of the memory was larger than all of it is now: what an OOM
+// kill left, by smaller settings (field case K8).
 func TestAnIntentLargerThanTheMemoryIsCompleted(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 1, report: true})
 	const n = 3500

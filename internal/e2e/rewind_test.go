@@ -6,7 +6,7 @@ import (
 )
 
 // TestMovedBackByResolveReadsAgainWithoutAStop: what the group had committed past is in the views too, so that a table with views needs no recomputing,
-// and nothing is written again.
+// and nothing is written again (field case J4).
 func TestMovedBackByResolveReadsAgainWithoutAStop(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 1, report: true})
 	truth := w.produce(6000, 9).all()

@@ -8,7 +8,7 @@ import (
 )
 
 // SCRIPT FLUSH takes the scripts away, not what they keep: nothing waits for
-// long, and no verdict changes.
+// long, and no verdict changes (field case D10).
 func TestScriptsThatAreFlushedAreLoadedAgain(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 4, report: true})
 	rdb := redis.NewClient(&redis.Options{Addr: w.s.redis})

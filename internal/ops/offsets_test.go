@@ -27,7 +27,8 @@ func group() *Offsets {
 	}}
 }
 
-// Eight partitions that stopped for one cause are one command. It must touch those named and no others, and none when one of them can't be resolved.
+// Eight partitions that stopped for one cause are one command. It must touch those named and no others, and none when one of them can't be resolved. A group with a live
+// member is not moved under it (field case J3).
 func TestAResolutionOfSeveralPartitionsTouchesThoseAlone(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -108,7 +109,7 @@ func TestACommitThatFailsInPartNamesThePartitions(t *testing.T) {
 	}
 }
 
-// Only records that are gone may be skipped by accept-gap: a partition whose log is whole, or that lost its tail, is not touched.
+// Only records that are gone may be skipped by accept-gap: a partition whose log is whole, or that lost its tail, is not touched (field case J5).
 func TestAGapIsAcceptedOnlyWhereRecordsAreGone(t *testing.T) {
 	all := &Offsets{Group: "g", Partitions: []PartitionOffsets{
 		{Topic: "t", Partition: 0, Committed: 100, Start: 150, End: 400, Intent: underWay(100, 109)},

@@ -57,6 +57,8 @@ func TestFreeBatchEndsByRowsBytesAgeOrTheNextIntent(t *testing.T) {
 	}
 }
 
+// One message a second on each of 64 partitions is 64 parts a second (field case
+// H12): all partitions of a table together keep max_inserts_per_second.
 func TestAgeStretchesSoThatTricklesMakeNoPartStorm(t *testing.T) {
 	l := Limits{MaxAgeMs: 1000}
 	if got := l.Stretch(8, 20).MaxAgeMs; got != 1000 {

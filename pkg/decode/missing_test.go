@@ -6,7 +6,7 @@ import (
 )
 
 // A key of which nothing can be seen is what a producer sends that has none:
-// all its records would be one row.
+// all its records would be one row (field case D12).
 func TestABlankKeyMakesOneRowOfMany(t *testing.T) {
 	for _, typ := range []string{"String", "LowCardinality(String)", "FixedString(16)"} {
 		d := mustPlan(t, Options{Columns: []Column{{Name: "id", Type: typ}}, Key: []string{"id"}})

@@ -214,7 +214,8 @@ func kfakeOf(t *testing.T, opts ...kfake.Opt) string {
 	return k.ListenAddrs()[0]
 }
 
-// TestWrongDoorIsExplained: each of these looked like "no messages" in the field.
+// TestWrongDoorIsExplained: each of these looked like "no messages" in the field
+// (field cases I2, I3).
 func TestWrongDoorIsExplained(t *testing.T) {
 	t.Parallel()
 	plain := kfakeOf(t)
@@ -273,7 +274,7 @@ func TestWrongDoorIsExplained(t *testing.T) {
 }
 
 // TestMissingGrantIsNamed goes through the ACLs that a sink needs, one missing
-// at a time.
+// at a time (field case I3).
 func TestMissingGrantIsNamed(t *testing.T) {
 	t.Parallel()
 	grant := func(resource kmsg.ACLResourceType, name string, op kmsg.ACLOperation) kfake.ACL {
