@@ -294,17 +294,19 @@ func (k *kafka) commit(g *group, l lease, part int, offset int64, meta string, w
 	return true
 }
 
-// gone answers F6: whether an owner of this group can still come.
-func (k *kafka) gone(groupName string, source batcher.Source, offset int64) (gone, passed bool) {
+// fate answers F6: what became of an owner of this group.
+func (k *kafka) fate(groupName string, source batcher.Source, offset int64) pipeline.Fate {
 	for _, g := range k.groups {
 		if g.name != groupName {
 			continue
 		}
-		passed = offset < g.parts[source.Partition].offset
-		return passed || len(g.members) == 0, passed
+		c := g.parts[source.Partition]
+		passed := offset < c.offset
+		in, _ := offsets.Decode(c.meta)
+		return pipeline.Fate{Gone: passed || len(g.members) == 0, Passed: passed, Listed: in.Lists(offset)}
 	}
 	k.w.fail("I4", "an owner of an unknown group %q", groupName)
-	return false, false
+	return pipeline.Fate{}
 }
 
 // cut puts the next batch together, as the shell does. Nil: not now.

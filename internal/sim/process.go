@@ -269,11 +269,11 @@ func (wk *worker) perform(e pipeline.Effect) {
 		wk.isolate(e)
 	case pipeline.AskOwners:
 		wk.request("AskOwners", &e, nil, func() (pipeline.Event, answer) {
-			gone, passed := make([]bool, len(e.Owners)), make([]bool, len(e.Owners))
+			fates := make([]pipeline.Fate, len(e.Owners))
 			for i, o := range e.Owners {
-				gone[i], passed[i] = w.kafka.gone(o.Group, o.Source, o.Offset)
+				fates[i] = w.kafka.fate(o.Group, o.Source, o.Offset)
 			}
-			return pipeline.OwnersGone{Ref: e.Ref, Gone: gone, Passed: passed}, answered
+			return pipeline.OwnersGone{Ref: e.Ref, Fates: fates}, answered
 		})
 	case pipeline.DeadLetter:
 		wk.request("DeadLetter", &e, nil, func() (pipeline.Event, answer) {

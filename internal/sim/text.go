@@ -157,7 +157,7 @@ func eventText(ev pipeline.Event) string {
 	case pipeline.AckedRun:
 		return fmt.Sprintf("%s %+v", name, e.Run)
 	case pipeline.OwnersGone:
-		return fmt.Sprintf("%s %v", name, e.Gone)
+		return fmt.Sprintf("%s %v", name, e.Fates)
 	case pipeline.Isolated:
 		return fmt.Sprintf("%s %v", name, e.Bad)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/oncesink/oncesink/pkg/batcher"
 	"github.com/oncesink/oncesink/pkg/dedup"
 	"github.com/oncesink/oncesink/pkg/offsets"
+	"github.com/oncesink/oncesink/pkg/pipeline"
 )
 
 // KafkaOptions are what every client of this configuration has in common.
@@ -149,19 +150,24 @@ type owners struct {
 
 	mu        sync.Mutex
 	live      map[string]bool
-	committed map[string]int64
+	committed map[string]progress
 	asked     time.Time
+}
+
+// progress is what the group of an owner has committed of its partition.
+type progress struct {
+	offset int64
+	intent *offsets.Intent
 }
 
 const ownersFresh = 500 * time.Millisecond
 
-// Gone tells whether the owner can't come any more, and whether its group has
-// committed past it.
-func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (gone, passed bool, err error) {
+// Gone tells what became of the owner.
+func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (pipeline.Fate, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if time.Since(o.asked) > ownersFresh {
-		o.live, o.committed, o.asked = map[string]bool{}, map[string]int64{}, time.Now()
+		o.live, o.committed, o.asked = map[string]bool{}, map[string]progress{}, time.Now()
 	}
 	at := owner.Group + "\x00" + owner.Source.String()
 	committed, known := o.committed[at]
@@ -169,26 +175,27 @@ func (o *owners) Gone(ctx context.Context, owner dedup.Owner) (gone, passed bool
 		c, err := o.cluster.Committed(ctx, owner.Group, owner.Source.Topic, owner.Source.Partition)
 		switch {
 		case isGoneTopic(err):
-			return true, true, nil // the topic was deleted since: nobody reads that record, nor completes it
+			return pipeline.Fate{Gone: true, Passed: true}, nil // the topic was deleted since: nobody reads that record, nor completes it
 		case err != nil:
-			return false, false, err
+			return pipeline.Fate{}, err
 		}
-		committed = c.Offset
+		committed.offset = c.Offset
+		committed.intent, _ = offsets.Decode(c.Metadata) // what can't be read is told by whoever has the partition
 		o.committed[at] = committed
 	}
-	if owner.Offset < committed {
-		return true, true, nil
+	if owner.Offset < committed.offset {
+		return pipeline.Fate{Gone: true, Passed: true}, nil
 	}
 	live, known := o.live[owner.Group]
 	if !known {
 		s, err := o.cluster.GroupState(ctx, owner.Group)
 		if err != nil {
-			return false, false, err
+			return pipeline.Fate{}, err
 		}
 		live = s.Live()
 		o.live[owner.Group] = live
 	}
-	return !live, false, nil
+	return pipeline.Fate{Gone: !live, Listed: committed.intent.Lists(owner.Offset)}, nil
 }
 
 func describe(topics map[string]offsets.Topic) string {

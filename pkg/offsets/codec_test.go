@@ -339,3 +339,19 @@ func FuzzSealed(f *testing.F) {
 		}
 	})
 }
+
+// What an insert under way may hold is what its range holds, or the rows named.
+func TestAnIntentListsWhatItsInsertsMayHold(t *testing.T) {
+	in := &Intent{Entries: []Entry{
+		{Range: batcher.Range{First: 10, Last: 19}},
+		{Range: batcher.Range{First: 20, Last: 29}, Late: []int64{22, 25}},
+	}}
+	for offset, want := range map[int64]bool{9: false, 10: true, 19: true, 20: false, 22: true, 23: false, 25: true, 30: false} {
+		if got := in.Lists(offset); got != want {
+			t.Errorf("%d: %v, want %v", offset, got, want)
+		}
+	}
+	if (*Intent)(nil).Lists(0) {
+		t.Error("no intent lists something")
+	}
+}

@@ -3,6 +3,7 @@ package offsets
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oncesink/oncesink/pkg/batcher"
@@ -149,6 +150,19 @@ func (in *Intent) base() int64 {
 // Empty tells that no insert is under way, nor was the offset moved back: there
 // is nothing but epochs, if those.
 func (in *Intent) Empty() bool { return len(in.Entries) == 0 && in.Passed == 0 }
+
+// Lists tells whether an insert under way may hold the row of the record.
+func (in *Intent) Lists(offset int64) bool {
+	if in == nil {
+		return false
+	}
+	return slices.ContainsFunc(in.Entries, func(e Entry) bool {
+		if e.Late != nil {
+			return slices.Contains(e.Late, offset)
+		}
+		return e.Range.First <= offset && offset <= e.Range.Last
+	})
+}
 
 // EpochsMost is how many bytes of metadata the epochs of that many hash-tag
 // groups can need, beside those of WorstCase.

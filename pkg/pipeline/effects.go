@@ -262,27 +262,26 @@ func (w *worker) askGate(e AskGate) Event {
 }
 
 func (w *worker) askOwners(e AskOwners) Event {
-	type fate struct{ gone, passed bool }
-	gone, passed := make([]bool, len(e.Owners)), make([]bool, len(e.Owners))
-	known := map[batcher.Owner]fate{}
+	fates := make([]Fate, len(e.Owners))
+	known := map[batcher.Owner]Fate{}
 	lives, _ := w.until("ask Kafka whether owners of claims can still come", nil, func() error {
 		for i, o := range e.Owners {
 			f, ok := known[o.Owner]
 			if !ok {
 				var err error
-				if f.gone, f.passed, err = w.shell.owners.Gone(w.ctx, o); err != nil {
+				if f, err = w.shell.owners.Gone(w.ctx, o); err != nil {
 					return err
 				}
 				known[o.Owner] = f
 			}
-			gone[i], passed[i] = f.gone, f.passed
+			fates[i] = f
 		}
 		return nil
 	})
 	if !lives {
 		return nil
 	}
-	return OwnersGone{Ref: e.Ref, Gone: gone, Passed: passed}
+	return OwnersGone{Ref: e.Ref, Fates: fates}
 }
 
 func (w *worker) commit(e Commit) Event {

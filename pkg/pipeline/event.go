@@ -293,11 +293,10 @@ type (
 		Ref
 		Answers []dedup.GateAnswer
 	}
-	// OwnersGone answers AskOwners: Gone[i] is true when owner i can't come,
-	// Passed[i] when its group has committed past it.
+	// OwnersGone answers AskOwners.
 	OwnersGone struct {
 		Ref
-		Gone, Passed []bool
+		Fates []Fate
 	}
 	// Broken stops the partition from outside (missing offsets, an unknown
 	// newer intent, a table of another route …).
@@ -333,4 +332,11 @@ type Letter struct {
 	Class  string
 	Detail string
 	Owner  *dedup.Owner // of a conflict across batches
+}
+
+// Fate is what Kafka tells of the owner of a claim (F6).
+type Fate struct {
+	Gone   bool // it can't come any more
+	Passed bool // its group has committed past it
+	Listed bool // its partition's intent lists an insert that may hold it: whoever gets the partition settles it first
 }

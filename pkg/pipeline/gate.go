@@ -32,6 +32,14 @@ const (
 // log of another partition, whose own gate may wait for this one.
 const takeAfter = 6
 
+// listedAfter is takeAfter for an owner whose partition's intent lists it: who
+// gets the partition after a crash settles that insert first, by sending exactly
+// the same rows again. A row that was taken from it meanwhile makes them others,
+// and with views the partition may have to stop. It is longer than a member that
+// was killed is missed for, and still ends a wait for a record that vanished
+// while its batch waits for us.
+const listedAfter = 24
+
 // askMost bounds one question to the store.
 const askMost = 10_000
 
@@ -115,7 +123,7 @@ func (m *Machine) gateAnswer(ev Event) {
 	case Found:
 		m.gateFound(e.Present)
 	case OwnersGone:
-		m.ownersGone(e.Gone, e.Passed)
+		m.ownersGone(e.Fates)
 	case Refused:
 		g.vouch = nil
 		m.gateSleeps()
@@ -289,20 +297,24 @@ func (m *Machine) collectOwners() {
 
 // ownersGone: claims of owners that can't come are taken over (F6), once their
 // attempts are over and the key was read again.
-func (m *Machine) ownersGone(gone, passed []bool) {
+func (m *Machine) ownersGone(fates []Fate) {
 	g := &m.gate
 	var owners []dedup.Owner
 	there := func(i int) bool { return i < len(g.present) && g.present[i] }
 	g.set.Each(func(i int, b *Batch, _ int32) {
-		gone[i] = gone[i] || m.neverBrings(g.owners[i]) || m.now-b.heldSince > takeAfter*m.cfg.Deadline
+		patience := int64(takeAfter)
+		if fates[i].Listed {
+			patience = listedAfter
+		}
+		fates[i].Gone = fates[i].Gone || m.neverBrings(g.owners[i]) || m.now-b.heldSince > patience*m.cfg.Deadline
 	})
 	g.set.Each(func(i int, b *Batch, row int32) {
-		if there(i) && passed[i] {
+		if there(i) && fates[i].Passed {
 			m.settleWait(b, row)
 		}
 	})
 	g.set = g.set.filter(func(i int, _ *Batch, _ int32) bool {
-		if gone[i] && !there(i) {
+		if fates[i].Gone && !there(i) {
 			owners = append(owners, g.owners[i])
 			return true
 		}

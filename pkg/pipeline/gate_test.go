@@ -76,3 +76,32 @@ func TestARowThatIsNotRenewedIsVouchedForUnderItsOwnNonce(t *testing.T) {
 		t.Errorf("the row is vouched for under %d, its claim holds 8", got)
 	}
 }
+
+// A sink is killed with an insert under way. While its session runs out, a duplicate in
+// another partition took one of its rows over, and the insert could not be sent again
+// as it was: with views the partition stopped, for nothing but a kill.
+func TestARowThatAnIntentListsIsNotTakenWhileItsPartitionChangesHands(t *testing.T) {
+	const d = 5000
+	for _, c := range []struct {
+		after int64 // since the batch waits, in deadlines
+		fate  Fate
+		taken bool
+	}{
+		{5, Fate{}, false},
+		{7, Fate{}, true},
+		{7, Fate{Listed: true}, false},
+		{23, Fate{Listed: true}, false},
+		{25, Fate{Listed: true}, true}, // a record that vanished, while its batch waits for us
+		{1, Fate{Listed: true, Gone: true}, true},
+	} {
+		owner := dedup.Owner{Owner: batcher.Owner{Group: "main", Offset: 7}, Nonce: 1}
+		b := &Batch{Records: []Record{{Offset: 100}}, verdicts: []verdict{vWait}, owners: map[int32]dedup.Owner{0: owner}, heldSince: 1}
+		m := NewMachine(Config{Metadata: 4096, Deadline: d, Group: "main", StemOf: func(dedup.Owner) string { return "stem" }})
+		m.started, m.held, m.now = true, []*Batch{b}, 1+c.after*d
+		m.gate.set, m.gate.owners, m.gate.present = b.set(vWait), []dedup.Owner{owner}, []bool{false}
+		m.ownersGone([]Fate{c.fate})
+		if got := m.gate.phase == gateOver; got != c.taken {
+			t.Errorf("after %d deadlines, %+v: taken %v, want %v", c.after, c.fate, got, c.taken)
+		}
+	}
+}

@@ -72,7 +72,7 @@ type Header struct {
 // owner's group has committed past it. gone: it has, or its group has no live
 // member.
 type Owners interface {
-	Gone(ctx context.Context, owner dedup.Owner) (gone, passed bool, err error)
+	Gone(ctx context.Context, owner dedup.Owner) (Fate, error)
 }
 
 // Committer commits under a lease; *offsets.Group is one.
