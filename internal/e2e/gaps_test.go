@@ -9,7 +9,8 @@ import (
 )
 
 // A group whose offsets expired is no new one. Starting at the oldest record
-// would pass over what was deleted meanwhile without a word.
+// would pass over what was deleted meanwhile without a word (field cases C9,
+// C10).
 func TestOffsetsThatExpiredStopThePartitionAndNameTheGap(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -77,7 +78,7 @@ func TestASecondStartBehindAFirstThatReadNothingAsksNothing(t *testing.T) {
 }
 
 // Kafka answers each fetch of a partition that stopped with the same error. The
-// others go on. What is missing is named (field case J5).
+// others go on. What is missing is named (field cases C9, J5).
 func TestAPartitionBehindAGapHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 2})
 	w.send(numbered(0, 100)...)

@@ -37,7 +37,7 @@ var bounds = []settings{
 }
 
 // A kill at any step of a batch, then a life with other bounds: a claim without its row blocks nothing, an insert without its acknowledgement comes once
-// (field case D1).
+// (field cases A4, C1, C22, D1).
 func TestKillsAtEveryStepLoseAndDoubleNothing(t *testing.T) {
 	kills, records := size(t, "ONCESINK_E2E_KILLS", 15), size(t, "ONCESINK_E2E_RECORDS", 150_000)
 	seed := rand.Uint64()

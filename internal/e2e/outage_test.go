@@ -58,6 +58,8 @@ func (w *world) survive(outages []outage) {
 	w.verify(truth)
 }
 
+// Partitions move while inserts and buffers of their old owner are under way: neither those nor a commit of theirs reach the new owner's work (field cases
+// C3, C7).
 func TestRebalanceBetweenTwoSinksLosesAndDoublesNothing(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 8, report: true, slow: 20 * time.Millisecond})
 	const share = 8000

@@ -14,7 +14,7 @@ import (
 )
 
 // Between a crash and the restart another writer puts more blocks into the table than its deduplication window remembers, so that a repeat under the
-// same token would double the rows.
+// same token would double the rows (field cases A3, A4).
 func TestWindowOverrunBetweenCrashAndRestart(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -11,7 +11,7 @@ import (
 )
 
 // A pause of fetching belongs to one assignment. The client keeps it: a
-// partition that was taken away in mid-pause and came back was never read again.
+// partition that was taken away in mid-pause and came back was never read again (field case C5).
 func TestAPartitionThatComesBackIsReadAgain(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 4, slow: 50 * time.Millisecond})
 	f := w.produce(40_000, 9)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"testing"
+	"time"
 )
 
 // Records that can't be written go to the dead letters, each with its reason,
@@ -30,7 +31,8 @@ func TestPoisonGoesToTheDeadLettersAndTheRestIsThereOnce(t *testing.T) {
 	w.accounted(w.mustDrain(settings{member: "-"}), 0, 0, 0, 0, 0)
 }
 
-// A value that only the server refuses is found among the others of its insert.
+// A value that only the server refuses is found among the others of its insert
+// (field case B6).
 func TestRowsThatAConstraintRefusesAreFoundAndTheOthersStayOnce(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 1, report: true})
 	w.s.sql(t, "ALTER TABLE %s ADD CONSTRAINT small CHECK qty < 1000", w.table)
@@ -48,9 +50,10 @@ func TestRowsThatAConstraintRefusesAreFoundAndTheOthersStayOnce(t *testing.T) {
 }
 
 // A view that throws has the table written and itself not: nothing is
-// dead-lettered, nothing is passed over, and once it is mended both have all.
+// dead-lettered, nothing is passed over, and once it is mended both have all, and
+// a healthy view beside it had nothing twice (field cases B1, B6).
 func TestAViewThatThrowsIsWaitedForUntilItIsMended(t *testing.T) {
-	w := newWorld(t, sharedStack(t), design{partitions: 1, report: true})
+	w := newWorld(t, sharedStack(t), design{partitions: 1, report: true, slow: time.Millisecond})
 	query := w.s.sql(t, "SELECT as_select FROM system.tables WHERE database = '%s' AND name = '%s_report_mv' FORMAT TSVRaw", w.s.database, w.topic)
 	w.s.sql(t, "ALTER TABLE %s_report_mv MODIFY QUERY SELECT tenant, toDate(0) + throwIf(tenant = 'bad') AS day, sum(amount) AS amount, sum(qty) AS qty, count() AS events FROM %s GROUP BY tenant, day", w.topic, w.table)
 	w.send(numbered(0, 100)...)

@@ -27,7 +27,7 @@ func (w *world) transact(cl *kgo.Client, commit kgo.TransactionEndTry, values ..
 // The end of a transaction is an offset without a record: it must be committed
 // past, count for nothing, and free what was set aside for it. Each of these
 // takes a part of a small budget; one that kept it stopped the fetching for
-// ever.
+// ever (field cases C14, C16).
 func TestTransactionsLeaveNothingBehind(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 1, report: true})
 	cl, err := kgo.NewClient(kgo.SeedBrokers(w.s.kafka), kgo.TransactionalID(w.topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -55,7 +55,7 @@ func TestTransactionsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// Compaction leaves gaps that nobody can fill: no record is missing.
+// Compaction leaves gaps that nobody can fill: no record is missing (field case C14).
 func TestGapsByCompactionAreNoLoss(t *testing.T) {
 	w := newWorld(t, sharedStack(t), design{partitions: 1, report: true})
 	set := func(key, value string) kadm.AlterConfig {

@@ -42,7 +42,8 @@ func TestMutantIsCaught(t *testing.T) {
 	}
 }
 
-// TestNoScheduleBreaksAnInvariant runs SEEDS schedules from FIRST on.
+// TestNoScheduleBreaksAnInvariant runs SEEDS schedules from FIRST on: rebalances, pauses beyond the session and commits that land late among
+// them (field cases C2, C3, C4, C7).
 func TestNoScheduleBreaksAnInvariant(t *testing.T) {
 	focus, err := ParseFocus(os.Getenv("FOCUS"))
 	if err != nil {

@@ -122,7 +122,7 @@ func TestAPatternThatMeetsAnyNumberOfTopicsDoesNotMakeAsManySeries(t *testing.T)
 }
 
 // An orchestrator restarts what isn't alive and sends nobody to what isn't ready. Each line is what a step makes of the two: a
-// server that is away is no reason to restart, however long (field case K6).
+// server that is away is no reason to restart, however long (field cases C5, K6).
 func TestRestartOnlyWhereItHelpsAndReadyOnlyWhereAllGetsOn(t *testing.T) {
 	s, c, get := newTest(t)
 	expect := func(when string, alive, ready int, reason string) {

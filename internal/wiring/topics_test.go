@@ -57,7 +57,7 @@ func (r *rig) awaitCommitted(l *life, topic string, partition int32, offset int6
 func often(o *RunOptions) { o.Discover = 100 * time.Millisecond }
 
 // A topic that a pattern promises, and a partition that a topic gains, must not
-// wait for a restart, nor be read from where they were found.
+// wait for a restart, nor be read from where they were found (field case C11).
 func TestTopicsAndPartitionsThatComeLaterAreReadFromTheirStart(t *testing.T) {
 	r := newRig(t, 0)
 	r.tables()
@@ -96,7 +96,7 @@ batch: {max_age: 50ms}
 }
 
 // A topic that is named is all that a route of names reads, and its new
-// partitions are read too.
+// partitions are read too (field case C11).
 func TestPartitionsAddedToANamedTopicAreReadFromTheirStart(t *testing.T) {
 	r := newRig(t, 1)
 	r.tables()
@@ -114,7 +114,8 @@ func TestPartitionsAddedToANamedTopicAreReadFromTheirStart(t *testing.T) {
 }
 
 // A topic that is deleted and created again while the sink runs is another
-// source: its first offsets are other records, and none may be skipped.
+// source: its first offsets are other records, and none may be skipped (field
+// case C12).
 func TestATopicCreatedAgainIsReadFromItsStart(t *testing.T) {
 	r := newRig(t, 1)
 	r.tables()

@@ -2,6 +2,8 @@ package batcher
 
 import "testing"
 
+// Other bounds under the same rows are another token, which the server takes for
+// new (field case A4).
 func TestIntentRangeIsCutAsItWasOrNotAtAll(t *testing.T) {
 	l := Limits{MaxRows: 2, MaxBytes: 10, MaxAgeMs: 5}
 	w := Want{First: 100, Last: 199, Exact: true}

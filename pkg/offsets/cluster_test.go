@@ -23,6 +23,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
+// A topic created again, or one of the same name in another cluster, is another
+// source (field case C12).
 func TestTopicFactsTellOneLifeFromTheNext(t *testing.T) {
 	onBoth(t, func(t *testing.T, addr string) {
 		name, id := topic(t, addr, 3)
@@ -57,7 +59,7 @@ func TestTopicFactsTellOneLifeFromTheNext(t *testing.T) {
 }
 
 // TestHangingTransactionIsTold: a drain that waited for the high watermark
-// would never end.
+// would never end (field case C17).
 func TestHangingTransactionIsTold(t *testing.T) {
 	onBoth(t, func(t *testing.T, addr string) {
 		name, _ := topic(t, addr, 1)

@@ -112,7 +112,7 @@ func TestCommitsThatArriveTogetherTravelTogether(t *testing.T) {
 }
 
 // TestRevokedWhileQueuedDoesNotLeave: between the call and the request lies
-// time in which the partition may go.
+// time in which the partition may go (field case C3).
 func TestRevokedWhileQueuedDoesNotLeave(t *testing.T) {
 	t.Parallel()
 	k := testenv.KFake(t)
@@ -195,7 +195,8 @@ func TestGivenUpCommitDoesNotHoldUpTheNext(t *testing.T) {
 }
 
 // TestCommitOutlastsEveryPassingTrouble: none of these says that the commit
-// can't be made; each is told, and the same commit goes out again.
+// can't be made; each is told, and the same commit goes out again (field case
+// C18).
 func TestCommitOutlastsEveryPassingTrouble(t *testing.T) {
 	t.Parallel()
 	for _, trouble := range []struct {

@@ -241,6 +241,8 @@ func evict(t testing.TB, m *member, memberID string) {
 	}
 }
 
+// A member whose session ended while it was busy commits nothing more (field case
+// C4).
 func TestZombieIsFencedByTheBroker(t *testing.T) {
 	onBoth(t, func(t *testing.T, addr string) {
 		name, id := topic(t, addr, 1)
@@ -350,6 +352,8 @@ func TestMetadataOverTheBrokersLimitIsRefusedInWords(t *testing.T) {
 	}
 }
 
+// A commit by name alone would skip the first records of the new topic (field
+// case C12).
 func TestCommitsOfTheDeletedTopicDoNotReachItsSuccessor(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
@@ -384,6 +388,8 @@ func TestCommitsOfTheDeletedTopicDoNotReachItsSuccessor(t *testing.T) {
 	})
 }
 
+// An offset goes backwards, and a client commits by itself, only by a mistake in
+// the code around it (field cases C6, C22).
 func TestMistakesOfTheCallerAreRefused(t *testing.T) {
 	addr := testenv.KFake(t).Addr
 	name, id := topic(t, addr, 2)

@@ -31,8 +31,8 @@ func check(t *testing.T, s *Server, table *Table, key []string, eventTime string
 	return findings
 }
 
-// Each of these makes a bill wrong some day; the sink has to refuse before the first row, or to say what falls when rows are written again (field case J9:
-// a month by the clock of the insert).
+// Each of these makes a bill wrong some day; the sink has to refuse before the first row, or to say what falls when rows are written again (field cases A7,
+// B5; J9: a month by the clock of the insert).
 func TestCheckRefusesTablesThatCanNotBeExact(t *testing.T) {
 	s := as(t, "default")
 	const good = " ENGINE = MergeTree ORDER BY (a, b) SETTINGS non_replicated_deduplication_window = 10000"
@@ -108,7 +108,7 @@ func TestCheckRefusesTablesThatCanNotBeExact(t *testing.T) {
 	}
 }
 
-// What a user may not do is found before the first row, with the statement that grants it and what falls without it (field cases A17, H5, I6).
+// What a user may not do is found before the first row, with the statement that grants it and what falls without it (field cases A1, A17, H5, I6).
 func TestCheckAndCanaryFindWhatAUserMayNotDo(t *testing.T) {
 	admin := as(t, "default")
 	exec(t, admin, "CREATE TABLE IF NOT EXISTS policed (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 10000")
@@ -166,7 +166,7 @@ func TestCheckAndCanaryFindWhatAUserMayNotDo(t *testing.T) {
 	}
 }
 
-// Several servers and a table that isn't replicated: each would get a part of the rows.
+// Several servers and a table that isn't replicated: each would get a part of the rows (field case A8).
 func TestCheckRefusesAPlainTableBehindSeveralAddresses(t *testing.T) {
 	first, second := engine(t), as(t, "default")
 	exec(t, server(t), "CREATE TABLE spread (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 10000")
@@ -178,7 +178,7 @@ func TestCheckRefusesAPlainTableBehindSeveralAddresses(t *testing.T) {
 	}
 }
 
-// A Distributed table needs a cluster, which the engine has none of.
+// A Distributed table needs a cluster, which the engine has none of (field case A8).
 func TestCheckRefusesADistributedTable(t *testing.T) {
 	c := &checker{s: server(t), t: &Table{Database: "d", Name: "t", Engine: "Distributed", UUID: [16]byte{1}}}
 	c.engine()
@@ -187,7 +187,7 @@ func TestCheckRefusesADistributedTable(t *testing.T) {
 	}
 }
 
-// Versions before 24.7 cut a repeat off at the table, so that a view can miss rows for good.
+// Versions before 24.7 cut a repeat off at the table, so that a view can miss rows for good (field case B1).
 func TestCheckRefusesViewsOnServersThatDoNotRepeatIntoThem(t *testing.T) {
 	for version, old := range map[string]bool{"24.6.1.1": true, "23.12.9.1": true, "24.7.1.1": false, "24.10.2.3": false, "26.7.2.1": false, "unknown": false} {
 		if got := olderThan(version, 24, 7); got != old {

@@ -109,7 +109,7 @@ func TestAnIdleConnectionThatWasCutIsReplacedSilently(t *testing.T) {
 	}
 }
 
-// An engine that freezes after it got the block: the insert ends by its own deadline, unknown, and the connection isn't used again.
+// An engine that freezes after it got the block: the insert ends by its own deadline, unknown, and the connection isn't used again (field case A13).
 func TestABlackHoleEndsByTheInsertTimeout(t *testing.T) {
 	e, err := embedded.StartEngine(t.Context(), embedded.EngineOptions{})
 	if err != nil {

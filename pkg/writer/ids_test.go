@@ -7,7 +7,8 @@ import (
 	"github.com/oncesink/oncesink/pkg/batcher"
 )
 
-// Tokens and query ids are persistent: another spelling makes every insert that was under way during an upgrade a new one.
+// Tokens and query ids are persistent: another spelling makes every insert that was under way during an upgrade a new one. The cluster, the topic's
+// id and a digest of the rows are part of a token (field cases A5, C12).
 func TestIdentitiesKeepTheirSpelling(t *testing.T) {
 	table := [16]byte{0x61, 0xf0, 0xc4, 0x04, 0x5c, 0xb3, 0x11, 0xe7, 0x90, 0x7b, 0xa6, 0x00, 0x6a, 0xd3, 0xdb, 0xa0}
 	source := batcher.Source{Cluster: "lkc/1", Topic: batcher.TopicID{0xab, 15: 0xcd}, Partition: 12}

@@ -11,7 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A profile is the operator's, so everything in it that could queue, split, cut, filter or double an insert, or keep it out of the log, has to be overridden.
+// A profile is the operator's, so everything in it that could queue, split, cut, filter or double an insert, or keep it out of the log, has to be overridden
+// (field cases A1, A6, A11, A17).
 func TestAHostileProfileDoublesAndLosesNothing(t *testing.T) {
 	admin, s := as(t, "default"), as(t, "hostile")
 	n := tableName()
@@ -51,7 +52,7 @@ func TestAHostileProfileDoublesAndLosesNothing(t *testing.T) {
 }
 
 // An insert is only written when its views have their share. A profile can have the server pass over a view whose target is gone, filter what a view reads, or
-// leave out the groups beyond a limit.
+// leave out the groups beyond a limit (field case B4).
 func TestAViewsShareIsLostByAProfile(t *testing.T) {
 	admin := as(t, "default")
 	for name, c := range map[string]struct {

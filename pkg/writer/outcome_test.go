@@ -11,7 +11,8 @@ import (
 )
 
 // An insert that is taken for rejected and wasn't is doubled; one taken for unknown that was rejected only costs a wait. So each line says what the server
-// does on a real engine, and a rejected one must have left nothing in table and view.
+// does on a real engine, and a rejected one must have left nothing in table and view (field cases
+// A10, B1, B8).
 func TestOutcomeTable(t *testing.T) {
 	const (
 		oneView  = "SELECT n FROM $"
@@ -203,9 +204,13 @@ func waitUntilOver(t *testing.T, s *Server, prefix string) {
 	t.Fatalf("still running: %s", prefix)
 }
 
-// Codes that the engine can't be made to raise: their outcome hangs on whether the block has left, and on nothing else.
+// Codes that the engine can't be made to raise, a quorum's UNKNOWN_STATUS_OF_INSERT among them (field case A9): their outcome hangs on whether the block has
+// left, and on nothing else.
 func TestCodesThatProveNothingLeaveASentBlockUnknown(t *testing.T) {
 	table := &Table{Database: "d", Name: "t", UUID: [16]byte{1}}
+	if c, ok := codes[319]; !ok || c.before != noProof {
+		t.Error("UNKNOWN_STATUS_OF_INSERT says that it isn't known")
+	}
 	for code, c := range codes {
 		if c.before != noProof {
 			continue

@@ -91,7 +91,7 @@ func TestAttemptsReadsTheFateOfEarlierStatements(t *testing.T) {
 	}
 }
 
-// A sink that dies while it sends leaves a statement that wrote nothing, and the log says so as long as the server was still reading the block.
+// A sink that dies while it sends leaves a statement that wrote nothing, and the log says so as long as the server was still reading the block (field case A11).
 func TestAttemptsKnowsABlockThatNeverArrived(t *testing.T) {
 	admin := as(t, "default")
 	oldEnough(t, admin)
@@ -245,7 +245,7 @@ func TestSafeWindowEndsAtHalfOfWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// The seconds of a Replicated table's window, which no engine here can show.
+// The seconds of a Replicated table's window, which no engine here can show (field case A3).
 func TestWindowOfAReplicatedTableHasSeconds(t *testing.T) {
 	f := &facts{mergeTree: map[string]string{"non_replicated_deduplication_window": "0"}, replMerge: map[string]string{"replicated_deduplication_window": "10000", "replicated_deduplication_window_seconds": "3600"}}
 	for engine, want := range map[string]Window{
