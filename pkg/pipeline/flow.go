@@ -243,7 +243,7 @@ func (e *TableSwapped) Unwrap() error { return e.Err }
 func explainFetch(err error) (text, cure string, lost bool) {
 	switch {
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		return "the next offset is no longer in the log", "retention or a deletion removed it before it was read: stop the sink, see where the log starts with `sink offsets show`, and once you have accepted the loss go on there: `sink offsets resolve --to`", true
+		return "the next offset is not in the log", "retention or a deletion removed it before it was read, or the log lost its tail: stop the sink, see where the log starts and ends with `sink offsets show`, and once you have accepted the loss go on there: `sink offsets resolve --to`", true
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition):
 		return "the topic that was consumed is gone; one created again under its name is consumed from its start", "", false
 	case errors.Is(err, kerr.FencedInstanceID):
