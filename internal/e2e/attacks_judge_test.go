@@ -107,7 +107,7 @@ func (r *rig) drainGroup(o with) {
 	again := 0
 	for round := 0; round < 8; round++ {
 		p := r.sink(o, "--drain")
-		code := p.wait(drainPatience)
+		code := p.wait(7 * time.Minute) // the server waits 5 minutes for the rest of a block whose client is silent
 		if code == 0 {
 			return
 		}

@@ -24,8 +24,6 @@ func lateAttacks() []attack {
 			what: "every second acknowledgement cut, FLUSHALL in between, kills"},
 		{name: "late-server-frozen", door: doorLate, design: one, run: (*rig).serverFrozen,
 			what: "the server frozen with the insert in its socket, the sink killed, another one started, the server thawed behind the deadline"},
-		{name: "late-two-replicas", door: doorLate, design: design{window: 5}, rows: 3000, run: (*rig).twoReplicas,
-			what: "two addresses of one server: inserts held on one way, acknowledgements cut on the other, kills, window of 5 overrun"},
 		{name: "late-window-shrunk", door: doorLate, rows: 3000, run: (*rig).windowShrunk,
 			what: "the window is altered from 1000 to 3 blocks under way, another writer fills it, acknowledgements are cut and sinks killed"},
 		{name: "late-just-at-the-deadline", door: doorLate, rows: 3000, run: (*rig).justAtTheDeadline,
@@ -153,32 +151,6 @@ func (r *rig) serverFrozen() {
 		r.inserted(r.truth().Keys)
 		r.foreign(6)
 		r.end(q)
-	}
-}
-
-func (r *rig) twoReplicas() {
-	one, two := r.proxyTo(r.engine.Addr), r.proxyTo(r.engine.Addr)
-	o := with{replicas: []string{one.Addr(), two.Addr()}, settings: settings{rows: 150, insertTimeout: time.Second}}
-	r.groups = append(r.groups, o)
-	for n := range 3 {
-		p := r.ready(o)
-		held := r.insertRule(one, faultproxy.RuleOptions{Fault: faultproxy.HoldRequest, Every: 2})
-		cut := r.insertRule(two, faultproxy.RuleOptions{Fault: faultproxy.CutReply, Every: 2})
-		r.feed.allow(1000 * (n + 1))
-		for range 20 {
-			r.foreign(1)
-			time.Sleep(150 * time.Millisecond)
-		}
-		if n > 0 {
-			r.kill(p)
-			p = r.ready(with{replicas: []string{two.Addr(), one.Addr()}, settings: settings{rows: 90, insertTimeout: time.Second}})
-		}
-		r.add("inserts held", held.Account().Faults)
-		r.add("acknowledgements cut", cut.Account().Faults)
-		held.Remove()
-		cut.Remove()
-		time.Sleep(time.Second)
-		r.end(p)
 	}
 }
 

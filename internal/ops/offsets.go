@@ -273,8 +273,8 @@ func plan(p PartitionOffsets, r Resolution) (*Plan, error) {
 				in = &offsets.Intent{}
 			}
 			if r.First > out.Offset && r.First <= r.Last && r.Last < p.End {
-				return nil, fmt.Errorf("records [%d..%d] before --range %d-%d are not committed yet, so it can't be vouched for: where they wait for another partition that stopped, resolve that one, start the sink until they are committed, and then take this way on",
-					out.Offset, r.First-1, r.First, r.Last)
+				return nil, fmt.Errorf("records [%d..%d] before --range %d-%d are not committed yet: recompute the views for them too, and vouch for all of it: --range %d-%d",
+					out.Offset, r.First-1, r.First, r.Last, out.Offset, r.Last)
 			}
 			if r.First != out.Offset || r.Last < r.First || r.Last >= p.End {
 				return nil, &wiring.Usage{Err: fmt.Errorf("--range %d-%d: want a range that starts at the committed offset %d and ends before the log's end %d", r.First, r.Last, out.Offset, p.End)}

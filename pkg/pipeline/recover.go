@@ -71,7 +71,7 @@ func (m *Machine) factsKnown(f Facts) {
 			return
 		}
 		m.halt(m.undecidable(0, 0)+"; its records are no longer in the log",
-			m.vouch(""))
+			m.vouch("the range named", ""))
 		return
 	}
 	if j.prior == nil {
@@ -126,7 +126,7 @@ func (m *Machine) found(present []bool) {
 			return
 		case stopHere:
 			m.halt(m.undecidable(there, len(present)),
-				m.vouch(""))
+				m.vouch("the range named", ""))
 			return
 		case claimAnew:
 			j.anew = true
@@ -198,8 +198,11 @@ func (m *Machine) unlisted(f Facts) {
 	if m.acked.Known {
 		doubt = max(doubt, m.acked.Hi-1)
 	}
+	// It begins where the group's offset stays: what is before the rows may wait
+	// for a partition that has stopped as well, and this for that.
+	first := min(j.span.First, m.safeOffset())
 	m.halt(m.undecidable(there, len(j.present)),
-		m.vouch(fmt.Sprintf(" --range %d-%d", j.span.First, doubt)))
+		m.vouch(fmt.Sprintf("offsets [%d..%d]", first, doubt), fmt.Sprintf(" --range %d-%d", first, doubt)))
 }
 
 // viewsHave: what the table has of the set, the views have too. The log covers
@@ -279,13 +282,9 @@ func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 }
 
 // vouch is the way on from a stop for the sake of views, as a command.
-func (m *Machine) vouch(more string) string {
-	before := ""
-	if at := m.safeOffset(); more != "" && m.job.span.First > at {
-		before = fmt.Sprintf("; that is refused while [%d..%d] before it still wait: resolve first what they wait for, and start the sink in between", at, m.job.span.First-1)
-	}
-	return fmt.Sprintf("stop the sink, recompute these views for the range named, then run: sink offsets resolve -c CONFIG --topic %s --partition %d --views-recomputed%s --apply%s",
-		m.cfg.Topic, m.cfg.Source.Partition, more, before)
+func (m *Machine) vouch(of, more string) string {
+	return fmt.Sprintf("stop the sink, recompute these views for %s, then run: sink offsets resolve -c CONFIG --topic %s --partition %d --views-recomputed%s --apply",
+		of, m.cfg.Topic, m.cfg.Source.Partition, more)
 }
 
 func (m *Machine) undecidable(there, total int) string {

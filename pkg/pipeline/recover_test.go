@@ -52,15 +52,16 @@ func TestRowsOfOthersUnderClaimsOfOursStopNothing(t *testing.T) {
 	}
 }
 
-// What is refused until something else is done has to say so where it is told.
-func TestAStopBehindWhatWaitsNamesWhatComesFirst(t *testing.T) {
+// Two partitions stopped, each behind a batch that waited for the other: a way on
+// that began at its own rows was refused for either, for ever.
+func TestAStopBehindWhatWaitsNamesARangeFromTheOffsetOn(t *testing.T) {
 	m := NewMachine(Config{Metadata: 4096, Views: true, Deadline: 5000, Topic: "t", Nonce: func() uint32 { return 7 }})
 	b := &Batch{Range: batcher.Range{First: 100, Last: 100}, Records: []Record{{Offset: 100}}, verdicts: []verdict{vMine}}
 	m.started, m.committed, m.next = true, 60, 100
 	m.held = []*Batch{{Range: batcher.Range{First: 60, Last: 99}, waiting: 1}}
 	m.job = &job{batch: b, span: b.Range, phase: phaseFacts, nonce: 5, set: b.set(vMine), present: []bool{true}}
 	m.factsKnown(Facts{})
-	if h := m.Halted(); h == nil || !strings.Contains(h.Cure, "--range 100-100 --apply; that is refused while [60..99] before it still wait") {
+	if h := m.Halted(); h == nil || !strings.Contains(h.Cure, "for offsets [60..100]") || !strings.Contains(h.Cure, "--range 60-100 --apply") {
 		t.Errorf("halt %+v", h)
 	}
 }
