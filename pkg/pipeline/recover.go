@@ -78,9 +78,11 @@ func (m *Machine) factsKnown(f Facts) {
 		m.unlisted(f)
 		return
 	}
-	if p := j.prior.Tables[0]; f.Safe && !j.verify && j.same() && !p.Mixed && !p.Vouched {
+	if p := j.prior.Tables[0]; f.Safe && !j.verify && j.same() && !p.Mixed && !p.Vouched && (!f.Attempts.Known || !f.Attempts.Finished) {
 		// Case 1: the whole set again under the same token. ClickHouse drops
-		// what is there and completes partitions and views.
+		// what is there and completes partitions and views. What the log knows
+		// to have finished isn't sent again: where a view is slower than the
+		// insert timeout, each repeat would end in the same doubt, for ever.
 		j.judged, j.safeAt = true, j.asked
 		m.renewOrSend()
 		return
@@ -264,10 +266,10 @@ const (
 // key. views: the views may lack what the table has.
 func decide(same, mixed, verify bool, f Facts, there int, views bool) decision {
 	switch {
-	case same && !mixed && f.Safe && (!verify || there == 0):
-		return sendAll
 	case same && f.Attempts.Known && f.Attempts.Finished:
 		return allThere
+	case same && !mixed && f.Safe && (!verify || there == 0):
+		return sendAll
 	case there == 0 && f.Attempts.Known && f.Attempts.OnlyRejected:
 		return sendMissing
 	case f.Attempts.Known && f.Attempts.OnlyRejected:
