@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -257,4 +258,16 @@ func (r *rig) letteredRecords() int {
 		})
 	}
 	return len(seen)
+}
+
+var wayOn = regexp.MustCompile(`sink offsets resolve -c CONFIG (--topic [^"` + "`" + `]*?--apply)`)
+
+// waysOn are the commands that a log names for the partitions that stopped, one each.
+func waysOn(stderr string) (out [][]string) {
+	for line := range strings.Lines(stderr) {
+		if m := wayOn.FindStringSubmatch(line); m != nil && strings.Contains(line, "partition stopped") {
+			out = append(out, strings.Fields(m[1]))
+		}
+	}
+	return out
 }

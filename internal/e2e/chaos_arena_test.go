@@ -369,18 +369,6 @@ func (a *arena) drainAll() {
 	}
 }
 
-var wayOn = regexp.MustCompile(`sink offsets resolve -c CONFIG (--topic [^"` + "`" + `]*?--apply)`)
-
-// waysOn are the commands that a log names for the partitions that stopped, one each.
-func waysOn(stderr string) (out [][]string) {
-	for line := range strings.Lines(stderr) {
-		if m := wayOn.FindStringSubmatch(line); m != nil && strings.Contains(line, "partition stopped") {
-			out = append(out, strings.Fields(m[1]))
-		}
-	}
-	return out
-}
-
 func (a *arena) resolveBy(way []string, c settings) {
 	a.t.Helper()
 	args := append([]string{"offsets", "resolve", "-c", a.config(c)}, way...)
@@ -392,7 +380,7 @@ func (a *arena) resolveBy(way []string, c settings) {
 			return
 		}
 		if strings.Contains(stderr, "not committed yet") {
-			a.note("not yet: %s", strings.Join(way, " ")) // another partition's way on comes first, as it says
+			a.note("not yet: %s", strings.Join(way, " "))
 			return
 		}
 		if !strings.Contains(stderr, "live member") || time.Now().After(deadline) {
