@@ -332,3 +332,38 @@ func TestAConnectionThatFallsSilentIsGivenUp(t *testing.T) {
 		t.Errorf("a slow statement of a user: %v", err)
 	}
 }
+
+// A host that lost its power, or a network that holds packets back: the server waits for the rest of the block, and whoever has the partition next waits for
+// the server, five minutes by default.
+func TestAnInsertWhoseBlockNeverComesIsOverSoonAfterTheInsertTimeout(t *testing.T) {
+	admin := as(t, "default")
+	n := tableName()
+	exec(t, admin, "CREATE TABLE "+n+" (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100")
+	p, err := faultproxy.Listen(sharedUsers.engine.TCPAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	s := open(t, Config{Addresses: []string{p.Addr()}, Database: embedded.DefaultDatabase, InsertTimeout: time.Second})
+	table := describe(t, admin, n)
+	st := statement(table, "held", numbers(0, 3))
+	body, err := insertSQL(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), s.cfg.InsertTimeout)
+	defer cancel()
+	if err := s.do(ctx, s.replicas[0], &request{
+		body: body, id: st.QueryID, settingsFor: func(f *facts) []proto.Setting { return s.insertSettings(f, st, body) }, input: st.Input,
+		header: func(proto.ColInfoInput) error { p.Stall(faultproxy.ToServer, true); return nil }, // the statement is there, the block is not
+	}); err == nil {
+		t.Fatal("an insert whose block is held was acknowledged")
+	}
+	if running, err := admin.Running(t.Context(), TablePrefix(table.UUID)); err != nil || running != 1 {
+		t.Fatalf("%d inserts run, %v", running, err)
+	}
+	waitUntilOver(t, admin, TablePrefix(table.UUID))
+	if got := one(t, admin, "SELECT count() FROM "+n); got != "0" {
+		t.Errorf("%s rows", got)
+	}
+}

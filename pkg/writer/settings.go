@@ -2,6 +2,7 @@ package writer
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/ClickHouse/ch-go/proto"
 )
@@ -89,6 +90,10 @@ var pinnedForReads = []proto.Setting{
 // pinnedForSelects are the same where columns are decoded as what they are.
 var pinnedForSelects = append(slices.Clone(pinnedForReads[:len(pinnedForReads)-1]), proto.Setting{Key: "low_cardinality_allow_in_native_format", Value: "1"})
 
+// receiveTimeout is how long the server waits for the rest of a block whose client fell silent: a host that lost its power, a network that holds packets back.
+// Until then the insert runs, and whoever has the partition next waits for it: five minutes by default. We have given up after insert_timeout.
+const receiveTimeout = "receive_timeout"
+
 // notForUsers can't be set by the user either: the sink gives them with each statement.
 var notForUsers = []string{"insert_deduplication_token"}
 
@@ -116,6 +121,9 @@ func (s *Server) insertSettings(f *facts, st *Statement, body string) []proto.Se
 				out = append(out, proto.Setting{Key: name, Value: list[name], Important: true})
 			}
 		}
+	}
+	if _, own := s.cfg.Settings[receiveTimeout]; !own {
+		out = append(out, proto.Setting{Key: receiveTimeout, Value: strconv.Itoa(max(1, int(s.cfg.InsertTimeout.Seconds()))), Important: true})
 	}
 	out = append(out, pinned...)
 	for _, p := range pinnedWhereKnown {
