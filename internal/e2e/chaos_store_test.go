@@ -84,6 +84,9 @@ func (s *store) ask(node *testenv.RedisServer, args ...any) (any, error) {
 func (s *store) do(node *testenv.RedisServer, args ...any) any {
 	s.t.Helper()
 	said, err := s.ask(node, args...)
+	for end := time.Now().Add(time.Minute); err != nil && strings.HasPrefix(err.Error(), "LOADING") && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		said, err = s.ask(node, args...)
+	}
 	if err != nil {
 		s.t.Fatalf("%v on %s: %v", args, node.Addr, err)
 	}
