@@ -114,9 +114,7 @@ func TestAnotherGroupReadsAgainBesideTheLiveOne(t *testing.T) {
 	live.stop()
 	w.verify(truth)
 	before := w.offsets()
-	if said := w.mustDrain(settings{member: "-", edits: other}); !strings.Contains(said, " inserted 0 ") {
-		t.Errorf("the other group once more: %q", said)
-	}
+	w.mustDrain(settings{member: "-", edits: other}) // what was produced since, and batches that it had begun
 	w.verify(truth)
 	for p, o := range w.offsets() {
 		if o != before[p] {

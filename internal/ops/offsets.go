@@ -190,11 +190,11 @@ func planAll(all *Offsets, r Resolution) (*Plans, error) {
 	if len(of) == 0 {
 		return nil, &wiring.Usage{Err: fmt.Errorf("no route reads topic %s", r.Topic)}
 	}
-	if all.Members > 0 {
-		return nil, fmt.Errorf("group %s has %s: stop the sink first, so that nothing moves while you decide", all.Group, wiring.Plural(all.Members, "live member"))
-	}
 	out := &Plans{}
 	var failed []error
+	if all.Members > 0 {
+		failed = append(failed, fmt.Errorf("group %s has %s: stop the sink first, so that nothing moves while you decide", all.Group, wiring.Plural(all.Members, "live member")))
+	}
 	for _, n := range named {
 		p, known := of[n]
 		switch {

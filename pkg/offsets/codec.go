@@ -27,12 +27,18 @@ import (
 //	       base | deadline, signed, from first attempt
 //	       | replica index + 1 (0: none) x 2 + mixed | attempt
 //
-// Numbers are varints, signed ones zigzag. Lists are in order of first use and
+// Where nothing is under way, the text is
+//
+//	ose1. base64url( epochs | CRC32C of "ose1." and epochs )
+//
+// for whatever version the intents are of: behind a clean stop an older program
+// can go on. Numbers are varints, signed ones zigzag. Lists are in order of first use and
 // of the two forms of late the shorter is taken, so an intent has exactly one
 // text: Decode accepts nothing that Encode wouldn't have written.
 const (
 	version = 1
 	prefix  = "os1."
+	idle    = "ose1."
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -58,6 +64,9 @@ func (e *CorruptError) Error() string {
 func (in *Intent) Encode() (string, error) {
 	if err := in.validate(); err != nil {
 		return "", err
+	}
+	if in.Empty() {
+		return sealed(idle, appendEpochs(nil, in.Epochs)), nil
 	}
 	tables, replicas, err := in.lists()
 	if err != nil {
@@ -109,19 +118,27 @@ func (in *Intent) Encode() (string, error) {
 		b = binary.AppendUvarint(b, uint64(in.Passed))
 	}
 	if len(in.Epochs) > 0 {
-		b = binary.AppendUvarint(b, uint64(len(in.Epochs)))
+		b = appendEpochs(b, in.Epochs)
 	}
+	return sealed(prefix, b), nil
+}
+
+func appendEpochs(b []byte, epochs []uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(epochs)))
 	last := uint64(0)
-	for _, e := range in.Epochs {
+	for _, e := range epochs {
 		b = binary.AppendVarint(b, int64(e)-int64(last))
 		last = e
 	}
-	b = binary.BigEndian.AppendUint32(b, checksum(b))
-	return prefix + base64.RawURLEncoding.EncodeToString(b), nil
+	return b
 }
 
-func checksum(body []byte) uint32 {
-	return crc32.Update(crc32.Checksum([]byte(prefix), castagnoli), castagnoli, body)
+func sealed(kind string, body []byte) string {
+	return kind + base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(body, checksum(kind, body)))
+}
+
+func checksum(kind string, body []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(kind), castagnoli), castagnoli, body)
 }
 
 // lists collects the distinct tables and replicas in order of first use.
@@ -173,7 +190,11 @@ func appendLate(b []byte, first int64, late []int64) []byte {
 // member id that some clients write, another program's note) is no intent:
 // nil, nil.
 func Decode(metadata string) (*Intent, error) {
-	body, ok := strings.CutPrefix(metadata, prefix)
+	kind := prefix
+	if strings.HasPrefix(metadata, idle) {
+		kind = idle
+	}
+	body, ok := strings.CutPrefix(metadata, kind)
 	if !ok {
 		if v, ours := otherVersion(metadata); ours {
 			return nil, &NewerError{Version: v}
@@ -188,11 +209,16 @@ func Decode(metadata string) (*Intent, error) {
 		return nil, &CorruptError{Reason: "too short"}
 	}
 	raw, sum := raw[:len(raw)-4], binary.BigEndian.Uint32(raw[len(raw)-4:])
-	if checksum(raw) != sum {
+	if checksum(kind, raw) != sum {
 		return nil, &CorruptError{Reason: "the checksum is wrong"}
 	}
 	r := reader{b: raw}
-	in := r.intent()
+	in := &Intent{}
+	if kind == idle {
+		in.Epochs = r.epochs()
+	} else {
+		in = r.intent()
+	}
 	if r.bad || len(r.b) > 0 {
 		return nil, &CorruptError{Reason: "the checksum is right, but not the content"}
 	}
@@ -300,17 +326,22 @@ func (r *reader) intent() *Intent {
 		in.Passed = int64(r.uint(math.MaxInt64))
 	}
 	if len(r.b) > 0 {
-		in.Epochs = make([]uint64, r.uint(maxEpochs))
-		last := int64(0)
-		for i := range in.Epochs {
-			if last += r.int(); last < 0 || last > maxEpoch {
-				r.bad = true
-				return in
-			}
-			in.Epochs[i] = uint64(last)
-		}
+		in.Epochs = r.epochs()
 	}
 	return in
+}
+
+func (r *reader) epochs() []uint64 {
+	out := make([]uint64, r.uint(maxEpochs))
+	last := int64(0)
+	for i := range out {
+		if last += r.int(); last < 0 || last > maxEpoch {
+			r.bad = true
+			return nil
+		}
+		out[i] = uint64(last)
+	}
+	return out
 }
 
 // maxLate bounds what a few bytes of runs may unfold to: a sink's batches are

@@ -287,7 +287,10 @@ func (m *Machine) assigned(e Assigned) {
 	m.lo, m.hi = m.next, m.next
 	if e.Intent != nil {
 		m.intent = len(e.Intent.Entries) > 0
-		m.parts, m.passed = e.Intent.MaxPartitions, e.Intent.Passed
+		m.passed = e.Intent.Passed
+		if m.intent {
+			m.parts = e.Intent.MaxPartitions
+		}
 		m.plan = append(m.plan, e.Intent.Entries...)
 		for _, p := range m.plan {
 			if len(p.Tables) > 0 && p.Tables[0].Table != m.cfg.Table {

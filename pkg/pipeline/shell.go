@@ -349,7 +349,7 @@ func (s *Shell) fetchErrors(ctx context.Context, fetches kgo.Fetches) error {
 		case s.replaced(ctx, topic, err):
 			fatal = &TopicReplaced{topic}
 		case lost && w != nil:
-			w.send(Broken{Reason: fmt.Sprintf("consume %s/%d behind the committed offset %d: %s", topic, p, w.committed.Load(), text), Cure: cure})
+			w.send(unreadable{text, cure})
 		case w != nil && !w.halted.Load():
 			w.fetchFails.Store(true)
 			s.events.State(topic, p, Waiting, text, cure)

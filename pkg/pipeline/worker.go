@@ -127,6 +127,9 @@ func (w *worker) run() {
 		case <-w.ctx.Done():
 			return
 		case ev := <-w.inbox:
+			if u, ok := ev.(unreadable); ok {
+				ev = Broken{Reason: fmt.Sprintf("consume %s/%d behind the committed offset %d: %s", w.topic, w.partition, w.committed.Load(), u.text), Cure: u.cure}
+			}
 			w.step(ev)
 		case <-w.arrived:
 			if w.fetchFails.Swap(false) {
@@ -140,6 +143,12 @@ func (w *worker) run() {
 		}
 	}
 }
+
+// unreadable tells a worker that the next offset is not in the log. It alone
+// knows where it stands: Kafka may say so before the committed offset is read.
+type unreadable struct{ text, cure string }
+
+func (unreadable) event() {}
 
 // drainUntilGone: a stopped partition keeps nothing and waits to be taken away.
 // It hears whatever the poll loop has to tell, which would wait for it otherwise
