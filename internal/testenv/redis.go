@@ -67,7 +67,7 @@ func RedisSentinel(t testing.TB) *Sentinels {
 		port := freePort(t)
 		// A sentinel writes what it learns into its configuration, so it has to have a file.
 		config := filepath.Join(t.TempDir(), "sentinel.conf")
-		writeFile(t, config, fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 5000\n",
+		writeFile(t, config, fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s 2000\nsentinel failover-timeout %s 5000\n",
 			port, s.Name, masterPort, s.Name, s.Name))
 		startSentinel(t, port, config)
 		s.Addrs = append(s.Addrs, loopback(port))

@@ -36,7 +36,7 @@ func TestASinkThatWaitsForAServerIsAliveNotReadyAndBounded(t *testing.T) {
 			r.produce(0, records)
 			l.await("not ready, with the server's name", func() (bool, string) {
 				code, text := l.get("/readyz")
-				return code == http.StatusServiceUnavailable && strings.Contains(text, "connection re"), text
+				return code == http.StatusServiceUnavailable && strings.Contains(text, proxy.Addr()), text
 			})
 			if code, text := l.get("/healthz"); code != http.StatusOK {
 				t.Errorf("not alive: %s", text)

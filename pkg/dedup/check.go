@@ -118,7 +118,7 @@ func reachFinding(ctx context.Context, cfg Config, err error) Finding {
 			f.Cure = "wait; it goes on by itself"
 		}
 	case f.Cure == "":
-		f.Reason = fmt.Sprintf("Redis at %s can't be reached: %v", strings.Join(cfg.Addresses, ", "), err)
+		f.Reason = fmt.Sprintf("Redis at %s can't be reached: %v", cfg.servers(), err)
 		f.Cure = "start it, or correct redis.addresses, redis.mode and redis.tls"
 		f.Unreached = true
 	}

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, seed uint64, groups, most int, arrival bool) *world 
 			t.Fatal(err)
 		}
 		h.groups = groups
-		b := newRedisBackend(w.server.client(), h, uint(bits.TrailingZeros(uint(groups))), most)
+		b := newRedisBackend(w.server.client(), "under test", h, uint(bits.TrailingZeros(uint(groups))), most)
 		b.keys.keys.Store(1)
 		r, err := newStore(b, h, d, hooks, Events{})
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Quarantine refuses claims: the store may have lost some, and inserts that
@@ -120,6 +122,16 @@ func (e *Waiting) Error() string {
 }
 
 func (e *Waiting) Unwrap() error { return e.Err }
+
+// away is a call that got no answer of the server at all: the network's error
+// alone ("EOF") would not tell whose it is.
+func away(servers string, err error) error {
+	var answer redis.Error
+	if err == nil || errors.As(err, &answer) {
+		return err
+	}
+	return fmt.Errorf("redis %s: %w", servers, err)
+}
 
 // explain gives the errors of Redis that have a known cause their type. All
 // others stay what they are: unknown, so the same call is sent again.

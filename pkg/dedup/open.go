@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -50,7 +51,7 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, h *head
 			return nil, err
 		}
 	}
-	b := newRedisBackend(client, h, uint(bits.TrailingZeros(uint(h.groups))), facts.most)
+	b := newRedisBackend(client, cfg.servers(), h, uint(bits.TrailingZeros(uint(h.groups))), facts.most)
 	b.keys.ask = cfg.ExpectedKeys
 	b.assumePolicy, b.cluster = cfg.AssumeNoEviction, cfg.Mode == "cluster"
 	s, err := newStore(b, h, d, hooks, events)
@@ -91,6 +92,15 @@ func (s *Store) Expect(keysPerSlot int) {
 	if b, ok := s.back.(*redisBackend); ok {
 		b.keys.keys.Store(int64(keysPerSlot))
 	}
+}
+
+// servers names them in messages.
+func (cfg Config) servers() string {
+	text := strings.Join(cfg.Addresses, ", ")
+	if cfg.Master != "" {
+		text = cfg.Master + " of " + text
+	}
+	return text
 }
 
 func newClient(cfg Config) (redis.UniversalClient, error) {
@@ -156,7 +166,7 @@ func readGroups(ctx context.Context, client redis.UniversalClient, cfg Config, h
 			continue
 		}
 		if err != nil {
-			return 0, explain(err)
+			return 0, explain(away(cfg.servers(), err))
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > MaxGroups || n&(n-1) != 0 || known != 0 && n != known {

@@ -13,6 +13,7 @@ import (
 // redisBackend runs calls as scripts.
 type redisBackend struct {
 	client                redis.UniversalClient
+	servers               string // for messages
 	gbits                 uint
 	groups                int
 	most                  int // keys a bucket may hold before its slot gets a bigger layer
@@ -35,8 +36,8 @@ type packed struct {
 	err   error
 }
 
-func newRedisBackend(client redis.UniversalClient, h *head, gbits uint, most int) *redisBackend {
-	b := &redisBackend{client: client, groups: h.groups, gbits: gbits, most: most}
+func newRedisBackend(client redis.UniversalClient, servers string, h *head, gbits uint, most int) *redisBackend {
+	b := &redisBackend{client: client, servers: servers, groups: h.groups, gbits: gbits, most: most}
 	for g := range h.groups {
 		b.marker[g] = markerKey(h.name, g)
 	}
@@ -75,7 +76,7 @@ func (b *redisBackend) exec(ctx context.Context, calls []*call) {
 // take reads the answer to a call, and tells whether to send it again.
 func (b *redisBackend) take(c *call, p *packed, try int) bool {
 	var old *retry
-	if c.err = p.err; c.err == nil {
+	if c.err = away(b.servers, p.err); c.err == nil {
 		old, c.err = parseReply(c, p.text)
 	}
 	p.text = ""
