@@ -167,7 +167,7 @@ func (w *world) justified(h string) {
 		if w.p.Stop {
 			return
 		}
-	case strings.Contains(reason, "offsets are gone"), strings.Contains(reason, "no longer in the log"):
+	case strings.Contains(reason, "offsets are gone"), strings.Contains(reason, "gone from the log"):
 		if w.p.Faults[faultRetention] > 0 {
 			return
 		}

@@ -70,7 +70,7 @@ func (m *Machine) factsKnown(f Facts) {
 			m.acknowledgedAll()
 			return
 		}
-		m.halt(m.undecidable(0, 0)+"; its records are no longer in the log",
+		m.halt(m.undecidable(0, 0)+"; none of its rows is left to send: the records are gone from the log, or the rows are another record's by now",
 			m.vouch("the range named", ""))
 		return
 	}
