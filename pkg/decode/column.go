@@ -123,6 +123,8 @@ func newColumn(t *typeName, set setup) (column, error) {
 		return newNested(t, set)
 	case "Tuple":
 		return newTuple(t, set)
+	case "JSON":
+		return newJSONColumn(t)
 	}
 	if intervals[t.name] {
 		return newInt[int64](typ, 1<<63-1, 1<<63), nil

@@ -146,6 +146,8 @@ func (b *Block) String() string {
 // show prints row i of a column.
 func show(c column, i int) string {
 	switch c := c.(type) {
+	case *jsonCol:
+		return string(c.at(i))
 	case *strCol:
 		return strconv.Quote(string(c.at(i)))
 	case *fixedStrCol:

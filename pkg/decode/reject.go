@@ -75,6 +75,7 @@ const (
 	fLength
 	fUnknownMember
 	fMissingMember
+	fDot
 )
 
 var faults = [...]struct{ class, text string }{
@@ -96,6 +97,7 @@ var faults = [...]struct{ class, text string }{
 	fSameKey:       {ClassDuplicate, "has two names that are one key of the column"},
 	fLength:        {ClassBadValue, "has not as many elements as the column"},
 	fUnknownMember: {ClassUnknown, "has a member that is not in the column"},
+	fDot:           {ClassBadValue, "has a name with a dot, which is a path to the column"},
 	fMissingMember: {ClassMissing, "lacks a member that is in the column and not Nullable"},
 }
 

@@ -46,7 +46,7 @@ func (t *typeName) plain() (*typeName, error) {
 // keys.
 func (t *typeName) composite() bool {
 	switch t.name {
-	case "Array", "Map", "Tuple":
+	case "Array", "Map", "Tuple", "JSON":
 		return true
 	}
 	if t.name != "Nullable" {
@@ -65,16 +65,21 @@ var intervals = map[string]bool{
 	"IntervalDay": true, "IntervalWeek": true, "IntervalMonth": true, "IntervalQuarter": true, "IntervalYear": true,
 }
 
+// opaqueTypes have arguments with a grammar of their own.
+func opaqueType(name string) bool {
+	_, refused := refusedTypes[name]
+	return refused || name == "JSON"
+}
+
 // refusedTypes are those that no JSON value fills exactly, with what to do
 // instead.
 var refusedTypes = map[string]string{
-	"JSON":              "the server keeps less of it than it is sent (null members, empty objects and the spelling of times are lost)" + parseInstead,
-	"Object":            "the server keeps less of it than it is sent" + parseInstead,
+	"Object":            "the server does not have it any more; make the column JSON",
 	"Dynamic":           "the record does not tell which type a value is to have" + parseInstead,
 	"Variant":           "the record does not tell which of its types a value is to have; make it a column for each type, Nullable, or one String column",
 	"Geometry":          "the record does not tell which shape a value is; make the column a Point, Ring, LineString, MultiLineString, Polygon or MultiPolygon",
 	"AggregateFunction": "its states are made by the server alone; write the plain value into a table of its own and let a materialized view fill this one with the function's -State, or make it a SimpleAggregateFunction",
-	"QBit":              "its bits are arranged by the server; write the vector to an Array(Float32) column and fill this one by MATERIALIZED",
+	"QBit":              "the server arranges its bits; write the vector to a column of arrays and let this one be MATERIALIZED from it",
 	"Nothing":           "there is no value of it",
 }
 

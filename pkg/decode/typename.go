@@ -79,7 +79,7 @@ func (p *typeParser) typ() (*typeName, error) {
 
 // args reads what follows the name of a type, if it is in brackets.
 func (p *typeParser) args(t *typeName, from int) error {
-	if _, refused := refusedTypes[t.name]; refused {
+	if opaqueType(t.name) {
 		return p.skipArgs(t, from)
 	}
 	if p.take('(') && !p.take(')') {
@@ -102,8 +102,8 @@ func (p *typeParser) args(t *typeName, from int) error {
 	return nil
 }
 
-// skipArgs steps over arguments of a type that is refused whatever they are:
-// those of JSON have a grammar of their own.
+// skipArgs steps over arguments that are of no use here; those of JSON have a
+// grammar of their own.
 func (p *typeParser) skipArgs(t *typeName, from int) error {
 	end := p.i
 	if p.take('(') {
