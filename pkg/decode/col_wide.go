@@ -80,9 +80,8 @@ func (c *wideCol[T, P]) appendToken(t *token, _ *scanner) fault {
 	if t.neg {
 		m = m.negate()
 	}
-	var v T
-	P(&v).set(m)
-	c.v = append(c.v, v)
+	c.v = append(c.v, c.zero)
+	P(&c.v[len(c.v)-1]).set(m) // in place: a variable would be moved to the heap
 	return ok
 }
 
