@@ -20,7 +20,7 @@ type mapCol struct {
 func newMap(t, keyType *typeName, key, val column) (column, error) {
 	c := &mapCol{typ: proto.ColumnType(t.text), key: key, val: val}
 	switch k := keyType.text; {
-	case keyType.name == "Tuple" || keyType.name == "Array" || keyType.name == "Map" || keyType.nullable():
+	case keyType.composite() || keyType.nullable():
 		return nil, fmt.Errorf("type %q is not supported: the name of a member cannot spell its key; make the column an Array(Tuple(key %s, value ...))", t.text, k)
 	default:
 		c.spelt = k != "String" && k != "LowCardinality(String)"

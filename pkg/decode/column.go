@@ -123,6 +123,8 @@ func newColumn(t *typeName, set setup) (column, error) {
 		return newNested(t, set)
 	case "Tuple":
 		return newTuple(t, set)
+	case "QBit":
+		return newQBit(t, set)
 	case "JSON":
 		return newJSONColumn(t)
 	}

@@ -70,6 +70,9 @@ var nestedConversions = []conversion{
 	{"Polygon", "As Array(Ring).", [][2]string{{"[[[0,0],[1,0.5],[0,1]],[]]", "[[[0,0],[1,0.5],[0,1]],[]]"}, {"[[0,0]]", "!wrong_type"}}},
 	{"MultiLineString", "As Array(LineString).", [][2]string{{"[[[0,0],[1,0.5]],[]]", "[[[0,0],[1,0.5]],[]]"}}},
 	{"MultiPolygon", "As Array(Polygon).", [][2]string{{"[[[[0,0],[1,0.5],[0,1]]]]", "[[[[0,0],[1,0.5],[0,1]]]]"}}},
+	{"QBit(Float32, 3)", "From an array of so many numbers, as floats.", [][2]string{{"[0.1,-1.5,3.4028235e38]", "[0.1,-1.5,3.4028235e38]"}, {"[1,2]", "!bad_value"}, {"[1,2,3,4]", "!bad_value"}, {"[1,2,3.5e38]", "!out_of_range"}, {"[]", "!bad_value"}, {"[1,2,null]", "!null"}}},
+	{"QBit(BFloat16, 9)", "As any QBit.", [][2]string{{"[1,2,3,4,5,6,7,8,-9]", "[1,2,3,4,5,6,7,8,-9]"}, {"[]", "!bad_value"}}},
+	{"QBit(Float64, 17)", "As any QBit.", [][2]string{{"[0.1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,5e-324]", "[0.1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,5e-324]"}, {"[]", "!bad_value"}}},
 	{"JSON", "From an object, whose text is sent. To ClickHouse the value is its leaves by path: a null member and an empty object have none. What it would read as another value is refused: a number that a double rounds, an integer beyond 64 bits, a name with a dot.", [][2]string{
 		{`{"b":[1,"x",null,{"c":true}],"a":1.50}`, `{"a":1.5,"b":[1,"x",null,{"c":true}]}`}, {`{"at":"2026-01-01 00:00:00.5","n":"12"}`, `{"at":"2026-01-01 00:00:00.5","n":"12"}`}, {`{"a":null,"b":{}}`, "{}"}, {"{}", "{}"}, {`{"a":18446744073709551615,"b":-9223372036854775808}`, `{"a":18446744073709551615,"b":-9223372036854775808}`}, {`{"a":[true,1],"b":1e22}`, `{"a":[true,1],"b":1e22}`},
 		{`{"a":18446744073709551616}`, "!out_of_range"}, {`{"a":-9223372036854775809}`, "!out_of_range"}, {`{"a":0.12345678901234567890}`, "!inexact"}, {`{"a":1e400}`, "!out_of_range"}, {`{"a":1e-400}`, "!out_of_range"}, {`{"a.b":1}`, "!bad_value"}, {`{"a":[{"b":{"c.d":1}}]}`, "!bad_value"}, {`"{}"`, "!wrong_type"},
@@ -86,7 +89,6 @@ var refusals = []struct{ typ, cure string }{
 	{"Variant(String, UInt64)", "the record does not tell which of its types a value is to have; make it a column for each type, Nullable, or one String column"},
 	{"Geometry", "the record does not tell which shape a value is; make the column a Point, Ring, LineString, MultiLineString, Polygon or MultiPolygon"},
 	{"AggregateFunction(sum, UInt64)", "its states are made by the server alone; write the plain value into a table of its own and let a materialized view fill this one with the function's -State, or make it a SimpleAggregateFunction"},
-	{"QBit(Float32, 16)", "the server arranges its bits; write the vector to a column of arrays and let this one be MATERIALIZED from it"},
 	{"Object('json')", "the server does not have it any more; make the column JSON"},
 	{"Nothing", "there is no value of it"},
 	{"Map(Point, UInt8)", "the name of a member cannot spell its key; make the column an Array(Tuple(key Point, value ...))"},

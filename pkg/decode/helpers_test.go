@@ -157,6 +157,12 @@ func show(c column, i int) string {
 			return "NULL"
 		}
 		return show(c.dict, int(c.keys[i]))
+	case *qbitCol:
+		var list []string
+		for e := range c.n {
+			list = append(list, show(c.val, i*c.n+e))
+		}
+		return "[" + strings.Join(list, ",") + "]"
 	case *tupleCol:
 		var list []string
 		for n, e := range c.elems {

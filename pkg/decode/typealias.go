@@ -46,7 +46,7 @@ func (t *typeName) plain() (*typeName, error) {
 // keys.
 func (t *typeName) composite() bool {
 	switch t.name {
-	case "Array", "Map", "Tuple", "JSON":
+	case "Array", "Map", "Tuple", "JSON", "QBit":
 		return true
 	}
 	if t.name != "Nullable" {
@@ -79,7 +79,6 @@ var refusedTypes = map[string]string{
 	"Variant":           "the record does not tell which of its types a value is to have; make it a column for each type, Nullable, or one String column",
 	"Geometry":          "the record does not tell which shape a value is; make the column a Point, Ring, LineString, MultiLineString, Polygon or MultiPolygon",
 	"AggregateFunction": "its states are made by the server alone; write the plain value into a table of its own and let a materialized view fill this one with the function's -State, or make it a SimpleAggregateFunction",
-	"QBit":              "the server arranges its bits; write the vector to a column of arrays and let this one be MATERIALIZED from it",
 	"Nothing":           "there is no value of it",
 }
 

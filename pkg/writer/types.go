@@ -21,6 +21,7 @@ var guardedTypes = []struct {
 	{regexp.MustCompile(`\bBFloat16\b`), "allow_experimental_bfloat16_type", "0", "1"},
 	{regexp.MustCompile(`\bNested\(`), "flatten_nested", "1", "0"}, // it would be taken apart into columns, of which the table has none
 	{regexp.MustCompile(`\bJSON\b`), "enable_json_type", "0", "1"},
+	{regexp.MustCompile(`\bQBit\b`), "enable_qbit_type", "0", "1"},
 	{regexp.MustCompile(`\bJSON\b`), "allow_experimental_json_type", "0", "1"},
 }
 
