@@ -1,11 +1,9 @@
 package decode
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"strings"
 
 	"github.com/ClickHouse/ch-go/proto"
 )
@@ -27,7 +25,6 @@ type lowCardCol struct {
 	dict     dictionary
 	spare    dictionary // the other half of keep
 	one      dictionary // of values that are no text: the one being appended
-	float    bool       // -0 is 0 here: the server has one entry for both, the first it meets
 	keys     []uint32
 	born     []uint32 // by dictionary entry: the row that brought it
 	seed     maphash.Seed
@@ -67,7 +64,6 @@ func newLowCard(t *typeName, set setup) (column, error) {
 		}
 		*d = col.(dictionary)
 	}
-	c.float = strings.Contains(inner.name, "Float")
 	switch d := c.dict.(type) {
 	case *fixedStrCol:
 		c.width, c.pad, c.one = d.n, make([]byte, d.n), nil
@@ -114,11 +110,7 @@ func (c *lowCardCol) appendValue(t *token, s *scanner) fault {
 	if f := c.one.appendToken(t, s); f != ok {
 		return f
 	}
-	v := c.one.at(0)
-	if last := len(v) - 1; c.float && v[last] == 0x80 && len(bytes.TrimLeft(v[:last], "\x00")) == 0 {
-		v[last] = 0
-	}
-	return c.appendBytes(v)
+	return c.appendBytes(c.one.at(0))
 }
 
 func (c *lowCardCol) appendText(t *token) fault {
