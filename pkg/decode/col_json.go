@@ -105,7 +105,7 @@ func (s *scanner) keptMembers() fault {
 // integers for what is written as an integer, else the doubles, which it writes
 // with as few digits as tell them apart.
 func (t *token) keptByJSON() fault {
-	if bytes.IndexAny(t.raw, ".eE") < 0 {
+	if !bytes.ContainsAny(t.raw, ".eE") {
 		if t.big || t.neg && t.mant > 1<<63 {
 			return fRange
 		}

@@ -14,8 +14,7 @@ import (
 type tupleCol struct {
 	typ   proto.ColumnType
 	names []string // nil: the elements have none
-	path  []string // by element: where it is in the record, for counts
-	at    string   // the path of the tuple itself
+	at    string   // where it is in the record, for counts
 	null  []bool   // by element: has NULL for what is absent
 	elems []column
 	lax   bool // members without an element are counted, not refused

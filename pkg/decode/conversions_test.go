@@ -111,7 +111,7 @@ func checkConversion(t *testing.T, s *server, table string, c conversion) {
 		}
 		b.Reset()
 	}
-	print := func(where string) []string {
+	printed := func(where string) []string {
 		t.Helper()
 		return strings.Split(strings.TrimSpace(s.http("SELECT v FROM "+table+" WHERE "+where+" ORDER BY k FORMAT JSONEachRow", "")), "\n")
 	}
@@ -133,7 +133,7 @@ func checkConversion(t *testing.T, s *server, table string, c conversion) {
 		t.Fatal("nothing is stored")
 	}
 	insert()
-	got := print("k < 1000")
+	got := printed("k < 1000")
 	for i, p := range stored {
 		if want := `{"v":` + p[1] + "}"; got[i] != want {
 			t.Errorf("%s: %s, want %s", p[0], got[i], want)
@@ -145,7 +145,7 @@ func checkConversion(t *testing.T, s *server, table string, c conversion) {
 		}
 	}
 	insert()
-	for i, line := range print("k >= 1000") {
+	for i, line := range printed("k >= 1000") {
 		if line != got[i] {
 			t.Errorf("%s, which the engine prints of %s, becomes %s", got[i], stored[i][0], line)
 		}
