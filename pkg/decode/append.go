@@ -53,6 +53,9 @@ func (b *Block) record(r *Record) (row Row, rej *Reject) {
 	if b.filled < len(b.cols) {
 		rej = b.absent()
 	}
+	if rej == nil && b.plan.arrays != nil {
+		rej = b.lengths()
+	}
 	return row, rej
 }
 

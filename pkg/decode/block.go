@@ -49,7 +49,7 @@ const (
 // MATERIALIZED and ALIAS.
 func (d *JSON) NewBlock() *Block {
 	b := &Block{plan: d, index: map[string]int{}, inside: map[string]int64{}}
-	b.scan.hasher = d.hasher
+	b.scan.hasher, b.scan.unknown = d.hasher, b.countNested
 	b.cols, b.input = d.newColumns()
 	if d.event >= 0 {
 		b.event = newClock(b.cols[d.event], d.unit)
@@ -65,7 +65,7 @@ func (d *JSON) newColumns() ([]column, proto.Input) {
 	var cols []column
 	var input proto.Input
 	for _, c := range d.cols {
-		col, err := newColumn(c.typ, d.loc)
+		col, err := newColumn(c.typ, d.setup(c.source))
 		if err != nil {
 			panic(err) // NewJSON has made one of each
 		}
@@ -207,6 +207,18 @@ func newClock(c column, unit time.Duration) clock {
 		c = n.val
 	}
 	switch c := c.(type) {
+	case *lowCardCol:
+		dict, spare := newClock(c.dict, unit), newClock(c.spare, unit)
+		if dict == nil {
+			return nil
+		}
+		first := c.dict
+		return func(row int) (int64, bool) {
+			if c.dict == first {
+				return dict(int(c.keys[row]))
+			}
+			return spare(int(c.keys[row])) // they change places
+		}
 	case timed:
 		return func(row int) (int64, bool) { return c.unixMilli(row), true }
 	case interface{ integer(int) (int64, bool) }:

@@ -16,7 +16,11 @@ func allTypes() Options {
 			{Name: "lc", Type: "LowCardinality(String)"}, {Name: "lcn", Type: "LowCardinality(Nullable(String))"},
 			{Name: "lcf", Type: "LowCardinality(FixedString(3))"}, {Name: "n", Type: "Nullable(String)"},
 			{Name: "d", Type: "Decimal(38, 2)"}, {Name: "a", Type: "Array(Array(LowCardinality(Nullable(String))))"},
-			{Name: "m", Type: "Map(String, Array(Nullable(UInt8)))"}, {Name: "u", Type: "UUID"}, {Name: "ip", Type: "IPv6"},
+			{Name: "m", Type: "Map(String, Array(Nullable(UInt8)))"}, {Name: "u", Type: "UUID"},
+			{Name: "w", Type: "Array(Int256)"}, {Name: "dd", Type: "Decimal(76, 1)"}, {Name: "h", Type: "Time64(3)"}, {Name: "bf", Type: "BFloat16"},
+			{Name: "lv", Type: "LowCardinality(Nullable(UInt16))"}, {Name: "ld", Type: "LowCardinality(Date32)"}, {Name: "mi", Type: "Map(UInt16, LowCardinality(UInt64))"},
+			{Name: "t", Type: "Nullable(Tuple(a LowCardinality(String), b Array(Tuple(UInt8, Nullable(String)))))"}, {Name: "ne", Type: "Nested(a UInt8, j JSON)"}, {Name: "e", Type: "Tuple()"}, {Name: "q", Type: "QBit(Float32, 9)"},
+			{Name: "n.a", Type: "Array(UInt8)"}, {Name: "n.b", Type: "Array(String)"}, {Name: "ip", Type: "IPv6"},
 		},
 		Key: []string{"k"},
 	}
@@ -42,9 +46,22 @@ func allTypesRecord(rnd *rand.Rand, k int, bad bool) string {
 		last = `"no address"`
 	}
 	fixed := func() string { return fmt.Sprintf("%q", fmt.Sprint(rnd.IntN(300))) }
-	return fmt.Sprintf(`{"k":%d,"s":%s,"f":%s,"lc":%s,"lcn":%s,"lcf":%s,"n":%s,"d":%d.5,"a":%s,"m":{"x":%s,"y":[null]},"u":"61f0c404-5cb3-11e7-907b-%012x","ip":%s}`,
+	number := func() string { return fmt.Sprint(rnd.IntN(256)) }
+	pair := func() string { return "[" + number() + "," + orNull() + "]" }
+	tuple := fmt.Sprintf(`{"b":%s,"a":%s}`, list(pair), text())
+	if rnd.IntN(3) == 0 {
+		tuple = "null"
+	}
+	few := rnd.IntN(9)
+	low := "null"
+	if few > 2 {
+		low = fmt.Sprint(few)
+	}
+	more := fmt.Sprintf(`"w":%s,"dd":-%d.5,"h":"%d:00:00.%03d","bf":%d,"lv":%s,"ld":"20%02d-01-01","mi":{"%d":%d,"%d":7},"t":%s,"ne":[{"j":{"x":%s},"a":1}],"e":[],"q":[%d,2,-3,4,5,6,7,8,9.5],"n.a":[%d,1],"n.b":["x",%s]`,
+		list(number), few, few, few, few, low, few, few, few, few+1, tuple, number(), few, few, text())
+	return fmt.Sprintf(`{"k":%d,"s":%s,"f":%s,"lc":%s,"lcn":%s,"lcf":%s,"n":%s,"d":%d.5,"a":%s,"m":{"x":%s,"y":[null]},"u":"61f0c404-5cb3-11e7-907b-%012x",%s,"ip":%s}`,
 		k, text(), fixed(), text(), orNull(), fixed(), orNull(), rnd.Int64()-1<<62,
-		list(func() string { return list(orNull) }), list(func() string { return fmt.Sprint(rnd.IntN(256)) }), rnd.IntN(1<<40), last)
+		list(func() string { return list(orNull) }), list(func() string { return fmt.Sprint(rnd.IntN(256)) }), rnd.IntN(1<<40), more, last)
 }
 
 // TestDroppedRowsLeaveATrace compares blocks under random appends, rejects,

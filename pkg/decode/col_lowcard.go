@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 )
@@ -25,6 +24,7 @@ type lowCardCol struct {
 	width    int // of a FixedString, otherwise 0
 	dict     dictionary
 	spare    dictionary // the other half of keep
+	one      dictionary // of values that are no text: the one being appended
 	keys     []uint32
 	born     []uint32 // by dictionary entry: the row that brought it
 	seed     maphash.Seed
@@ -33,7 +33,16 @@ type lowCardCol struct {
 	pad      []byte
 }
 
-func newLowCard(t *typeName, server *time.Location) (column, error) {
+// lowCardTypes are those that the server takes, some of them only when it is
+// told that they are meant (allow_suspicious_low_cardinality_types).
+var lowCardTypes = map[string]bool{
+	"String": true, "FixedString": true, "Bool": true, "UUID": true, "IPv4": true, "IPv6": true, "Date": true, "Date32": true, "DateTime": true, "Time": true,
+	"Int8": true, "Int16": true, "Int32": true, "Int64": true, "Int128": true, "Int256": true,
+	"UInt8": true, "UInt16": true, "UInt32": true, "UInt64": true, "UInt128": true, "UInt256": true,
+	"BFloat16": true, "Float32": true, "Float64": true,
+}
+
+func newLowCard(t *typeName, set setup) (column, error) {
 	inner, err := t.elem(0)
 	if err != nil {
 		return nil, err
@@ -45,19 +54,21 @@ func newLowCard(t *typeName, server *time.Location) (column, error) {
 			return nil, err
 		}
 	}
-	if inner.name != "String" && inner.name != "FixedString" {
+	if !lowCardTypes[inner.name] && !intervals[inner.name] {
 		return nil, fmt.Errorf("type %q is not supported", t.text)
 	}
-	for _, d := range []*dictionary{&c.dict, &c.spare} {
-		col, err := newColumn(inner, server)
+	for _, d := range []*dictionary{&c.dict, &c.spare, &c.one} {
+		col, err := newColumn(inner, set)
 		if err != nil {
 			return nil, err
 		}
 		*d = col.(dictionary)
 	}
-	if f, is := c.dict.(*fixedStrCol); is {
-		c.width = f.n
-		c.pad = make([]byte, f.n)
+	switch d := c.dict.(type) {
+	case *fixedStrCol:
+		c.width, c.pad, c.one = d.n, make([]byte, d.n), nil
+	case *strCol:
+		c.one = nil
 	}
 	c.Reset()
 	return c, nil
@@ -82,7 +93,27 @@ func (c *lowCardCol) resetDict() {
 	}
 }
 
-func (c *lowCardCol) appendToken(t *token, _ *scanner) fault {
+func (c *lowCardCol) appendToken(t *token, s *scanner) fault {
+	if c.one != nil {
+		return c.appendValue(t, s)
+	}
+	return c.appendText(t)
+}
+
+// appendValue takes what the type inside takes.
+func (c *lowCardCol) appendValue(t *token, s *scanner) fault {
+	if t.kind == kNull && c.nullable {
+		c.keys = append(c.keys, 0)
+		return ok
+	}
+	c.one.Reset()
+	if f := c.one.appendToken(t, s); f != ok {
+		return f
+	}
+	return c.appendBytes(c.one.at(0))
+}
+
+func (c *lowCardCol) appendText(t *token) fault {
 	if t.kind != kStr {
 		if t.kind == kNull && c.nullable {
 			c.keys = append(c.keys, 0)
@@ -164,6 +195,12 @@ func (c *lowCardCol) appendZero() {
 		c.keys = append(c.keys, 0)
 		return
 	}
+	if c.one != nil {
+		c.one.Reset()
+		c.one.appendZero()
+		c.appendBytes(c.one.at(0))
+		return
+	}
 	clear(c.pad)
 	c.appendBytes(c.pad)
 }
@@ -228,11 +265,7 @@ func (c *lowCardCol) appendKey(dst []byte, i int) ([]byte, bool) {
 	if c.nullable && k == 0 {
 		return dst, false
 	}
-	s := c.dict.at(int(k))
-	if c.width > 0 {
-		s = trimZeros(s)
-	}
-	return appendKeyText(dst, s), true
+	return c.dict.appendKey(dst, int(k))
 }
 
 // The wire form: version once a column; a word of flags and key width, the

@@ -47,6 +47,9 @@ func (c *nullCol) appendKey(dst []byte, i int) ([]byte, bool) {
 	return c.val.appendKey(dst, i)
 }
 
+func (c *nullCol) EncodeState(b *proto.Buffer)       { encodeState(b, c.val) }
+func (c *nullCol) DecodeState(r *proto.Reader) error { return decodeState(r, c.val) }
+
 func (c *nullCol) EncodeColumn(b *proto.Buffer) {
 	b.PutRaw(c.nulls)
 	c.val.EncodeColumn(b)
@@ -228,107 +231,6 @@ func decodeState(r *proto.Reader, cols ...column) error {
 		}
 	}
 	return nil
-}
-
-// mapCol is Map(K, V), from an object. A name is a string to the key column.
-type mapCol struct {
-	typ      proto.ColumnType
-	off      offsets
-	key, val column
-}
-
-func (c *mapCol) Type() proto.ColumnType { return c.typ }
-func (c *mapCol) Rows() int              { return c.off.Rows() }
-func (c *mapCol) Reset()                 { c.off.Reset(); c.key.Reset(); c.val.Reset() }
-func (c *mapCol) size() int              { return c.off.size() + c.key.size() + c.val.size() }
-func (c *mapCol) appendZero()            { c.off.v = append(c.off.v, uint64(c.key.Rows())) }
-
-func (c *mapCol) truncate(n int) {
-	c.off.truncate(n)
-	c.key.truncate(c.off.end(n))
-	c.val.truncate(c.off.end(n))
-}
-
-func (c *mapCol) keep(sel []bool) {
-	elems := c.off.keepElems(sel)
-	c.key.keep(elems)
-	c.val.keep(elems)
-}
-
-func (c *mapCol) appendToken(t *token, s *scanner) fault {
-	if t.kind != kObj {
-		return notString(t)
-	}
-	outer := s.data
-	s.data = t.raw
-	f := c.members(s)
-	s.data = outer
-	if f == ok {
-		c.appendZero()
-	}
-	return f
-}
-
-func (c *mapCol) members(s *scanner) fault {
-	t := s.push()
-	defer s.pop()
-	p := s.space(1)
-	for more := s.data[p] != '}'; more; {
-		var f fault
-		if p, f = s.name(p, t); f != ok {
-			return f
-		}
-		if f = c.key.appendToken(t, s); f != ok {
-			return f
-		}
-		if p, f = s.whole(p, t); f != ok {
-			return f
-		}
-		if f = c.val.appendToken(t, s); f != ok {
-			return f
-		}
-		if p, more, f = s.next(p, '}'); f != ok {
-			return f
-		}
-	}
-	return ok
-}
-
-func (c *mapCol) appendFrom(src column, i int) {
-	from := src.(*mapCol)
-	for e := from.off.end(i); e < from.off.end(i+1); e++ {
-		c.key.appendFrom(from.key, e)
-		c.val.appendFrom(from.val, e)
-	}
-	c.appendZero()
-}
-
-func (c *mapCol) appendKey(dst []byte, _ int) ([]byte, bool) { return dst, false }
-
-func (c *mapCol) EncodeState(b *proto.Buffer)       { encodeState(b, c.key, c.val) }
-func (c *mapCol) DecodeState(r *proto.Reader) error { return decodeState(r, c.key, c.val) }
-
-func (c *mapCol) EncodeColumn(b *proto.Buffer) {
-	c.off.EncodeColumn(b)
-	c.key.EncodeColumn(b)
-	c.val.EncodeColumn(b)
-}
-
-func (c *mapCol) WriteColumn(w *proto.Writer) {
-	c.off.WriteColumn(w)
-	c.key.WriteColumn(w)
-	c.val.WriteColumn(w)
-}
-
-func (c *mapCol) DecodeColumn(r *proto.Reader, rows int) error {
-	n, err := c.off.decode(r, rows)
-	if err != nil {
-		return err
-	}
-	if err := c.key.DecodeColumn(r, n); err != nil {
-		return err
-	}
-	return c.val.DecodeColumn(r, n)
 }
 
 // appendMilli is for a Nullable time only, see stampedColumn.

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -114,7 +113,7 @@ func (c *boolCol) appendKey(dst []byte, i int) ([]byte, bool) {
 // 10^-S, of fewer than P+1 digits.
 type decimal struct {
 	scale int
-	limit u128 // 10^P
+	limit u128 // 10^P, where P is up to 38
 }
 
 func newDecimal(t *typeName) (column, error) {
@@ -128,8 +127,10 @@ func newDecimal(t *typeName) (column, error) {
 		return &decCol[int32]{vec[int32]{typ: typ}, d}, nil
 	case digits <= 18:
 		return &decCol[int64]{vec[int64]{typ: typ}, d}, nil
+	case digits <= 38:
+		return &dec128Col{vec[i128]{typ: typ}, d}, nil
 	}
-	return &dec128Col{vec[i128]{typ: typ}, d}, nil
+	return &dec256Col{vec[i256]{typ: typ}, d.scale, pow10of256(digits)}, nil
 }
 
 func parseDecimal(t *typeName) (decimal, int, error) {
@@ -142,22 +143,21 @@ func parseDecimal(t *typeName) (decimal, int, error) {
 		digits = 18
 	case "Decimal128":
 		digits = 38
+	case "Decimal256":
+		digits = 76
 	default:
 		if len(t.args) > 0 {
 			if digits, err = t.number(0, 1, 76); err != nil {
 				return decimal{}, 0, err
 			}
-			if digits > 38 {
-				return decimal{}, 0, fmt.Errorf("type %q is not supported: more than 38 digits", t.text)
-			}
 		}
 		if len(t.args) > 1 {
 			scale, err = t.number(1, 0, digits)
 		}
-		return decimal{scale, pow10of128(digits)}, digits, err
+		return decimal{scale, pow10of128(min(digits, 38))}, digits, err
 	}
 	scale, err = t.number(0, 0, digits)
-	return decimal{scale, pow10of128(digits)}, digits, err
+	return decimal{scale, pow10of128(min(digits, 38))}, digits, err
 }
 
 func (d *decimal) parse(t *token) (neg bool, v u128, f fault) {
@@ -200,9 +200,6 @@ func (c *decCol[T]) appendKey(dst []byte, i int) ([]byte, bool) {
 	}
 	return appendKeyDecimal(dst, false, u128{0, uint64(v)}, c.scale), true
 }
-
-// i128 is a 128-bit two's complement integer as the wire has it.
-type i128 struct{ lo, hi uint64 }
 
 type dec128Col struct {
 	vec[i128]

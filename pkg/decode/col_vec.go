@@ -22,6 +22,17 @@ func (c *vec[T]) truncate(n int)         { c.v = c.v[:n] }
 func (c *vec[T]) size() int              { return len(c.v) * int(unsafe.Sizeof(c.zero)) }
 func (c *vec[T]) base() *vec[T]          { return c }
 
+// at and appendBytes are for a LowCardinality, to which a value is its bytes.
+func (c *vec[T]) at(i int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&c.v[i])), int(unsafe.Sizeof(c.zero)))
+}
+
+func (c *vec[T]) appendBytes(b []byte) fault {
+	c.v = append(c.v, c.zero)
+	copy(c.at(len(c.v)-1), b)
+	return ok
+}
+
 func (c *vec[T]) appendFrom(src column, i int) {
 	c.v = append(c.v, src.(interface{ base() *vec[T] }).base().v[i])
 }

@@ -53,8 +53,19 @@ func stampedColumn(c column) stamped {
 	return c.(stamped)
 }
 
+// setup is what columns take over from the plan.
+type setup struct {
+	loc       *time.Location // of the server
+	lax, zero bool           // as in JSON, for members of a Tuple
+	path      string         // of the value in the record
+}
+
 // newColumn returns an empty column. A type that is not supported is an error.
-func newColumn(t *typeName, server *time.Location) (column, error) {
+func newColumn(t *typeName, set setup) (column, error) {
+	t, err := t.plain()
+	if err != nil {
+		return nil, err
+	}
 	typ := proto.ColumnType(t.text)
 	switch t.name {
 	case "Int8":
@@ -73,6 +84,10 @@ func newColumn(t *typeName, server *time.Location) (column, error) {
 		return newInt[uint32](typ, 1<<32-1, 0), nil
 	case "UInt64":
 		return newInt[uint64](typ, 1<<64-1, 0), nil
+	case "Int128", "UInt128", "Int256", "UInt256":
+		return newWide(typ, t.name), nil
+	case "BFloat16":
+		return &bfloatCol{vec[uint16]{typ: typ}}, nil
 	case "Float32":
 		return &floatCol[float32]{vec: vec[float32]{typ: typ}, bits: 32}, nil
 	case "Float64":
@@ -84,14 +99,16 @@ func newColumn(t *typeName, server *time.Location) (column, error) {
 	case "FixedString":
 		n, err := t.number(0, 1, 1<<20)
 		return &fixedStrCol{typ: typ, n: n}, err
-	case "Decimal", "Decimal32", "Decimal64", "Decimal128":
+	case "Decimal", "Decimal32", "Decimal64", "Decimal128", "Decimal256":
 		return newDecimal(t)
 	case "Date":
 		return &dateCol[uint16]{vec: vec[uint16]{typ: typ}, max: 1<<16 - 1}, nil
 	case "Date32":
 		return &dateCol[int32]{vec: vec[int32]{typ: typ, zero: date32Min}, min: date32Min, max: date32Max}, nil
 	case "DateTime", "DateTime64":
-		return newTime(t, server)
+		return newTime(t, set.loc)
+	case "Time", "Time64":
+		return newHours(t)
 	case "UUID":
 		return &uuidCol{vec[uuid]{typ: typ}}, nil
 	case "IPv4":
@@ -101,37 +118,46 @@ func newColumn(t *typeName, server *time.Location) (column, error) {
 	case "Enum8", "Enum16":
 		return newEnum(t)
 	case "LowCardinality":
-		return newLowCard(t, server)
+		return newLowCard(t, set)
 	case "Nullable", "Array", "Map":
-		return newNested(t, server)
+		return newNested(t, set)
+	case "Tuple":
+		return newTuple(t, set)
+	case "QBit":
+		return newQBit(t, set)
+	case "JSON":
+		return newJSONColumn(t)
 	}
-	return nil, fmt.Errorf("type %q is not supported", t.text)
+	if intervals[t.name] {
+		return newInt[int64](typ, 1<<63-1, 1<<63), nil
+	}
+	return nil, unsupported(t)
 }
 
-func newNested(t *typeName, server *time.Location) (column, error) {
+func newNested(t *typeName, set setup) (column, error) {
 	var elems []column
+	var types []*typeName
 	for i := range t.args {
 		e, err := t.elem(i)
 		if err != nil {
 			return nil, err
 		}
+		if e, err = e.plain(); err != nil {
+			return nil, err
+		}
 		if t.name == "Nullable" && (e.name == "Nullable" || e.name == "Array" || e.name == "Map" || e.name == "LowCardinality") {
 			return nil, fmt.Errorf("type %q is not supported", t.text)
 		}
-		c, err := newColumn(e, server)
+		c, err := newColumn(e, set)
 		if err != nil {
 			return nil, err
 		}
-		elems = append(elems, c)
+		elems, types = append(elems, c), append(types, e)
 	}
 	typ := proto.ColumnType(t.text)
 	switch {
 	case t.name == "Map" && len(elems) == 2:
-		// With other keys two names of an object could be one key.
-		if k := t.args[0].typ.text; k != "String" && k != "LowCardinality(String)" {
-			return nil, fmt.Errorf("type %q is not supported: its keys are no strings", t.text)
-		}
-		return &mapCol{typ: typ, key: elems[0], val: elems[1]}, nil
+		return newMap(t, types[0], elems[0], elems[1])
 	case t.name == "Nullable" && len(elems) == 1:
 		return &nullCol{typ: typ, val: elems[0]}, nil
 	case t.name == "Array" && len(elems) == 1:

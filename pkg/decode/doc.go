@@ -15,15 +15,18 @@
 // it; no object has a name twice, escapes resolved; names are matched to the
 // letter; no half surrogate pairs; at most MaxDepth levels. An empty value is a
 // tombstone. Unknown fields are rejected or counted (Options.UnknownFields),
-// also inside of objects that paths lead into; inside of a value that a column
-// takes whole there are none.
+// also inside of objects that paths lead into and of those that become a Tuple;
+// inside of a value that a Map or JSON takes whole there are none.
 //
 // # What a column takes
 //
-//	Int, UInt        a number that is an integer, however spelt: 7, 7.0, 70e-1
-//	Decimal          a number whose digits fit scale and precision: 1.50, 15e-1
-//	Float            a number, rounded to the nearest; one that would become
-//	                 infinite, or zero without being zero, is out of range
+//	Int, UInt 8-256  a number that is an integer, however spelt: 7, 7.0, 70e-1
+//	Decimal          a number whose digits fit scale and precision, of up to 76
+//	                 digits: 1.50, 15e-1
+//	Float, BFloat16  a number, rounded to the nearest, half way to even; one that
+//	                 would become infinite, or zero without being zero, is out of
+//	                 range. (ClickHouse cuts the text of a BFloat16 off instead.)
+//	Interval         a number of the unit, an integer of 64 bits
 //	all of these     also a string that spells such a number in JSON's grammar:
 //	                 "7" but not " 7", "+7", "07", "" or "NaN"
 //	Bool             true, false
@@ -41,15 +44,41 @@
 //	                 its magnitude: 1e8 <= s < 1e11 <= ms < 1e14 <= us < 1e17
 //	                 <= ns; a number below 1e8 has no clear unit. Text or
 //	                 number, what the column's precision cannot keep must be 0.
+//	Time, Time64     [-]h:mm:ss and a fraction, which the precision must keep.
+//	                 No number: its unit could be s, ms or HHMMSS.
 //	Nullable(T)      null, or what T takes; "" is not null
-//	LowCardinality   of String and FixedString, also Nullable: as without
+//	LowCardinality   of all that the server allows, also Nullable: as without;
+//	                 of floats, -0 is 0
 //	Array(T)         an array of what T takes, nested if T is an Array
-//	Map(K, T)        an object; K is String or LowCardinality(String)
+//	Tuple            with names, an object with a member for each, to the letter;
+//	                 without, an array of exactly its length. A member that is
+//	                 absent or unknown is what such a field of the record is
+//	Nested           not flattened, an array of such objects. Flattened, its
+//	                 columns are arrays, as are any whose names are one up to the
+//	                 first dot: the server wants them to have one length
+//	Map(K, V)        an object; a name is to K what a string would be, and true and
+//	                 false are a Bool. Two names that are one key ("1", "1.0") are
+//	                 refused
+//	Point, Ring, LineString, MultiLineString, Polygon, MultiPolygon
+//	                 arrays of arrays of [x, y]
+//	QBit(T, N)       an array of N numbers
+//	JSON             an object, sent as text. To the server the value is its leaves
+//	                 by path: a null member and an empty object have none. What it
+//	                 would read as another value is refused: a number that a double
+//	                 rounds, an integer beyond 64 bits, a name with a dot
+//	SimpleAggregateFunction(f, T)
+//	                 what T takes
 //
-// Other types are an error of NewJSON that names column and type. Ranges are
-// those of ClickHouse: Date 1970-01-01 to 2149-06-06, DateTime to 2106-02-07
-// 06:28:15 UTC, Date32 and DateTime64 1900-01-01 to 2299-12-31, with nine
-// digits to 2262-04-11 23:47:16.854775807.
+// Which value becomes what is shown, with both ends of each range, in
+// docs/conversions.md, which a test sends to the engine and reads back.
+//
+// Other types are an error of NewJSON that names column and type and says what
+// to do instead: AggregateFunction, Dynamic, Variant, Geometry, JSON with typed
+// or skipped paths, and a Map whose keys are composite. Ranges are those of
+// ClickHouse: Date 1970-01-01 to 2149-06-06, DateTime to 2106-02-07 06:28:15
+// UTC, Date32 and DateTime64 1900-01-01 to 2299-12-31, with nine digits to
+// 2262-04-11 23:47:16.854775807, Time and Time64 -999:59:59 to 999:59:59 and
+// any fraction.
 //
 // # What is absent
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/big"
 	"net/netip"
 	"strconv"
@@ -145,6 +146,8 @@ func (b *Block) String() string {
 // show prints row i of a column.
 func show(c column, i int) string {
 	switch c := c.(type) {
+	case *jsonCol:
+		return string(c.at(i))
 	case *strCol:
 		return strconv.Quote(string(c.at(i)))
 	case *fixedStrCol:
@@ -153,7 +156,37 @@ func show(c column, i int) string {
 		if c.nullable && c.keys[i] == 0 {
 			return "NULL"
 		}
-		return strconv.Quote(string(c.dict.at(int(c.keys[i]))))
+		return show(c.dict, int(c.keys[i]))
+	case *qbitCol:
+		var list []string
+		for e := range c.n {
+			list = append(list, show(c.val, i*c.n+e))
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	case *tupleCol:
+		var list []string
+		for n, e := range c.elems {
+			if c.names != nil {
+				list = append(list, c.names[n]+"="+show(e, i))
+			} else {
+				list = append(list, show(e, i))
+			}
+		}
+		return "(" + strings.Join(list, ",") + ")"
+	case *wideCol[i128, *i128]:
+		return showWide(c.v[i].get(), c.signed, 0)
+	case *wideCol[ui128, *ui128]:
+		return showWide(c.v[i].get(), c.signed, 0)
+	case *wideCol[i256, *i256]:
+		return showWide(c.v[i].get(), c.signed, 0)
+	case *dec256Col:
+		return showWide(u256(c.v[i]), true, c.scale)
+	case *bfloatCol:
+		return strconv.FormatFloat(float64(math.Float32frombits(uint32(c.v[i])<<16)), 'g', -1, 32)
+	case *hoursCol[int32]:
+		return showHours(int64(c.v[i]), 1)
+	case *hoursCol[int64]:
+		return showHours(c.v[i], c.second)
 	case *boolCol:
 		return strconv.FormatBool(c.v[i] == 1)
 	case *nullCol:
@@ -225,6 +258,30 @@ func show(c column, i int) string {
 		return fmt.Sprint(c.v[i])
 	}
 	panic(fmt.Sprintf("cannot show %T", c))
+}
+
+func showWide(v u256, signed bool, scale int) string {
+	n := new(big.Int)
+	for i := 3; i >= 0; i-- {
+		n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(v[i]))
+	}
+	if signed && v[3]>>63 == 1 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), 256))
+	}
+	return showDecimal(n, scale)
+}
+
+func showHours(ticks, second int64) string {
+	sign := ""
+	if ticks < 0 {
+		sign, ticks = "-", -ticks
+	}
+	s := ticks / second
+	text := fmt.Sprintf("%s%02d:%02d:%02d", sign, s/3600, s/60%60, s%60)
+	if second > 1 {
+		text += "." + strconv.FormatInt(second+ticks%second, 10)[1:]
+	}
+	return text
 }
 
 func showDecimal(v *big.Int, scale int) string {

@@ -26,11 +26,15 @@ import (
 //	  day            09  days since 1970 (4 bytes, little endian)
 //	  UUID           0a  16 bytes in the order of its text
 //	  IP             0b  16 bytes; IPv4 as ::ffff:a.b.c.d
+//	  time           0c  seconds (8 bytes, two's complement) and nanoseconds (4
+//	                     bytes) above them, little endian: Time and Time64 of
+//	                     any precision; -00:00:00.1 is -1 s and 900000000 ns
 //
 // Each form tells its own length, so ("a-b", "c") differs from ("a", "b-c").
-// Widening a column (UInt32 to UInt64, Decimal(9,2) to Decimal(18,4),
-// DateTime to DateTime64(3), Date to Date32, FixedString or Enum to String,
-// IPv4 to IPv6, any of these to Nullable) changes no key.
+// Widening a column (UInt32 to UInt64 or Int256, Decimal(9,2) to Decimal(76,4),
+// BFloat16 to Float64, DateTime to DateTime64(3), Time to Time64(3), Date to
+// Date32, FixedString or Enum to String, IPv4 to IPv6, any of these to Nullable
+// or LowCardinality) changes no key.
 const keyVersion = 1
 
 const (
@@ -45,6 +49,7 @@ const (
 	keyDay        = 0x09
 	keyUUID       = 0x0a
 	keyIP         = 0x0b
+	keyTime       = 0x0c
 )
 
 func appendKeyInt(dst []byte, neg bool, m uint64) []byte {
@@ -89,6 +94,42 @@ func appendKeyDecimal(dst []byte, neg bool, m u128, scale int) []byte {
 	return dst[:from+n]
 }
 
+// appendKeyWide is appendKeyInt for what may pass 64 bits.
+func appendKeyWide(dst []byte, neg bool, m u256) []byte {
+	class := byte(keyInt)
+	if neg {
+		class = keyIntNeg
+	}
+	n := m.bytes()
+	return appendMagnitude(append(dst, class, byte(n)), m, n)
+}
+
+// appendKeyDecimal256 is appendKeyDecimal for what may pass 128 bits.
+func appendKeyDecimal256(dst []byte, neg bool, m u256, scale int) []byte {
+	for scale > 0 {
+		q, r := m.div10()
+		if r != 0 {
+			break
+		}
+		m = q
+		scale--
+	}
+	class := byte(keyDecimal)
+	if neg {
+		class = keyDecimalNeg
+	}
+	n := m.bytes()
+	return appendMagnitude(append(dst, class, byte(scale), byte(n)), m, n)
+}
+
+func appendMagnitude(dst []byte, m u256, n int) []byte {
+	from := len(dst)
+	for _, w := range m {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	return dst[:from+n]
+}
+
 func (a u128) div10() (u128, uint64) {
 	hi, r := bits.Div64(0, a.hi, 10)
 	lo, r := bits.Div64(r, a.lo, 10)
@@ -105,6 +146,12 @@ func appendKeyFloat(dst []byte, f float64) []byte {
 
 func appendKeyInstant(dst []byte, sec int64, nano uint32) []byte {
 	dst = append(dst, keyInstant)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(sec))
+	return binary.LittleEndian.AppendUint32(dst, nano)
+}
+
+func appendKeyTime(dst []byte, sec int64, nano uint32) []byte {
+	dst = append(dst, keyTime)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(sec))
 	return binary.LittleEndian.AppendUint32(dst, nano)
 }

@@ -76,7 +76,7 @@ func (b *Block) refused(f fault, col int, fl *field) *Reject {
 	if f == fNull && plan.key {
 		return &Reject{Class: ClassMissingKey, Field: path, Detail: "the key column " + strconv.Quote(plan.Name) + " is null"}
 	}
-	return columnReject(f, path, &plan.Column, &b.tok)
+	return columnReject(f, path, &plan.Column, &b.tok, b.scan.member)
 }
 
 // broken words a fault of the JSON text.

@@ -74,15 +74,7 @@ func (a u128) shift10(e int) (u128, fault) {
 
 // scaledDigits is scaled for numbers whose digits do not fit 64 bits.
 func (t *token) scaledDigits(scale int) (u128, fault) {
-	digits := 0
-	for _, c := range t.raw {
-		if c|0x20 == 'e' {
-			break
-		}
-		if c-'0' <= 9 {
-			digits++
-		}
-	}
+	digits := t.countDigits()
 	e := int(t.exp) + scale
 	keep := digits
 	if e < 0 {

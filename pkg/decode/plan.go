@@ -16,8 +16,9 @@ type JSON struct {
 	cols   []colPlan
 	root   *object
 	meta   []metaPlan
-	key    []int // indexes into cols
-	event  int   // index into cols, -1: none
+	key    []int   // indexes into cols
+	arrays [][]int // columns whose arrays must be of one length, see lengths
+	event  int     // index into cols, -1: none
 	unit   time.Duration
 	future int64
 	lax    bool
@@ -150,6 +151,7 @@ func NewJSON(o Options) (*JSON, error) {
 	for _, c := range o.Columns {
 		d.addColumn(c, &errs)
 	}
+	d.arrays = d.arraysOf()
 	d.addSources(o.From, &errs)
 	d.addKey(o.Key, &errs)
 	d.addEventTime(o.EventTime, &errs)
@@ -183,7 +185,10 @@ func (d *JSON) addColumn(c Column, errs *problems) {
 	p := colPlan{Column: c, computed: c.DefaultKind == "DEFAULT" && c.DefaultExpr != ""}
 	typ, err := parseType(c.Type)
 	if err == nil {
-		_, err = newColumn(typ, d.loc)
+		typ, err = typ.plain()
+	}
+	if err == nil {
+		_, err = newColumn(typ, d.setup(c.Name))
 	}
 	if err != nil {
 		errs.add("column %q: %w", c.Name, err)
@@ -192,6 +197,8 @@ func (d *JSON) addColumn(c Column, errs *problems) {
 	p.nullable = err == nil && typ.nullable()
 	d.cols = append(d.cols, p)
 }
+
+func (d *JSON) setup(path string) setup { return setup{d.loc, d.lax, d.zero, path} }
 
 func (d *JSON) column(name string) int {
 	return slices.IndexFunc(d.cols, func(c colPlan) bool { return c.Name == name })
@@ -238,7 +245,7 @@ func (d *JSON) addMeta(i int, source string, errs *problems) {
 	if base.name == "Nullable" && len(base.args) == 1 && base.args[0].typ != nil {
 		base = base.args[0].typ
 	}
-	number := strings.HasPrefix(base.name, "Int") || strings.HasPrefix(base.name, "UInt")
+	number := (strings.HasPrefix(base.name, "Int") || strings.HasPrefix(base.name, "UInt")) && !intervals[base.name]
 	fits := true
 	switch {
 	case source == "$timestamp":
@@ -246,7 +253,7 @@ func (d *JSON) addMeta(i int, source string, errs *problems) {
 	case source == "$partition" || source == "$offset":
 		fits = number
 	case source == "$topic":
-		fits = base.name == "String" || base.name == "FixedString" || base.name == "LowCardinality" || strings.HasPrefix(base.name, "Enum")
+		fits = base.name == "String" || base.name == "FixedString" || strings.HasPrefix(base.name, "Enum") || base.name == "LowCardinality" && strings.Contains(base.text, "String")
 	case source == "$key":
 	case strings.HasPrefix(source, "$header.") && len(source) > len("$header."):
 		m.what, m.header = "$header", source[len("$header."):]
@@ -274,7 +281,7 @@ func (d *JSON) addKey(key []string, errs *problems) {
 		if c.key {
 			errs.add("key: column %q is named twice", name)
 		}
-		if c.typ != nil && (c.typ.name == "Array" || c.typ.name == "Map") {
+		if c.typ != nil && c.typ.composite() {
 			errs.add("key: column %q is %s; a key column holds one value", name, c.Type)
 		}
 		c.key = true
@@ -322,7 +329,7 @@ func (d *JSON) addEventTime(name string, errs *problems) {
 	if c.typ == nil {
 		return
 	}
-	if col, err := newColumn(c.typ, d.loc); err == nil && newClock(col, d.unit) == nil {
+	if col, err := newColumn(c.typ, d.setup(c.source)); err == nil && (newClock(col, d.unit) == nil || strings.Contains(c.typ.text, "Interval")) {
 		errs.add("event_time: column %q is %s; it must be an integer, a Date or a DateTime", name, c.Type)
 	}
 }

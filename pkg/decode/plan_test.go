@@ -11,10 +11,10 @@ import (
 func TestBadOptionsAreFoundAtStart(t *testing.T) {
 	_, err := NewJSON(Options{
 		Columns: []Column{
-			{Name: "a", Type: "Tuple(a String, b UInt64)"}, {Name: "b", Type: "SimpleAggregateFunction(sum, UInt64)"}, {Name: "c", Type: "Map(UInt64, String)"},
-			{Name: "d", Type: "Nullable(Array(String))"}, {Name: "e", Type: "LowCardinality(UInt64)"}, {Name: "f", Type: "DateTime('Mars/Olympus')"}, {Name: "g", Type: "Decimal(76, 2)"},
+			{Name: "a", Type: "Tuple(a String, UInt64)"}, {Name: "b", Type: "SimpleAggregateFunction(sum)"}, {Name: "c", Type: "Map(Point, String)"},
+			{Name: "d", Type: "Nullable(Array(String))"}, {Name: "e", Type: "LowCardinality(Decimal(9, 2))"}, {Name: "f", Type: "DateTime('Mars/Olympus')"}, {Name: "g", Type: "Decimal(77, 2)"},
 			{Name: "h", Type: "Array("}, {Name: "i", Type: "Enum8('a' = 1, 'a' = 2)"}, {Name: "j", Type: "String", DefaultKind: "EPHEMERAL"}, {Name: "k", Type: "String", DefaultKind: "ALIAS", DefaultExpr: "a"},
-			{Name: "l", Type: "Array(UInt8)"}, {Name: "m", Type: "String"}, {Name: "m", Type: "String"}, {Name: "n", Type: "Int128"}, {Name: "o", Type: "DateTime64(10)"}, {Name: "p", Type: "FixedString(0)"}, {Name: "q", Type: "Enum8('a' = 1000)"}, {Name: "r", Type: "JSON"},
+			{Name: "l", Type: "Array(UInt8)"}, {Name: "m", Type: "String"}, {Name: "m", Type: "String"}, {Name: "n", Type: "Dynamic"}, {Name: "o", Type: "DateTime64(10)"}, {Name: "p", Type: "FixedString(0)"}, {Name: "q", Type: "Enum8('a' = 1000)"}, {Name: "r", Type: "JSON(a UInt8)"},
 			{Name: "s", Type: "Date"},
 		},
 		Key: []string{"l", "nope", "k"}, EventTime: "m", Ignore: []string{"typo"},
@@ -24,9 +24,9 @@ func TestBadOptionsAreFoundAtStart(t *testing.T) {
 		t.Fatal("taken")
 	}
 	for _, want := range []string{
-		`column "a": type "Tuple(a String, b UInt64)"`, `column "b": type "SimpleAggregateFunction(sum, UInt64)" is not supported`, `column "c": type "Map(UInt64, String)"`, `column "d"`, `column "e": type "LowCardinality(UInt64)" is not supported`, `Mars/Olympus`, `column "g"`, `column "h"`, `column "i"`,
+		`column "a": type "Tuple(a String, UInt64)"`, `column "b": type "SimpleAggregateFunction(sum)"`, `column "c": type "Map(Point, String)" is not supported`, `column "d"`, `column "e": type "LowCardinality(Decimal(9, 2))" is not supported`, `Mars/Olympus`, `column "g"`, `column "h"`, `column "i"`,
 		`column "j" is EPHEMERAL`, `key: the table has no column "k"`, `key: column "l" is Array(UInt8)`, `key: the table has no column "nope"`, `column "m" is listed twice`, `event_time: column "m" must be part of the key`, `event_time: column "m" is String`, `ignore: "typo"`,
-		`columns.nowhere`, `"$time" is not one of`, "no Hasher", `column "n": type "Int128" is not supported`, `column "o"`, `column "p"`, `column "q"`, `column "r": type "JSON" is not supported`, "columns.s.from: $timestamp does not go into Date",
+		`columns.nowhere`, `"$time" is not one of`, "no Hasher", `column "n": type "Dynamic" is not supported`, `column "o"`, `column "p"`, `column "q"`, `column "r": type "JSON(a UInt8)" is not supported`, "columns.s.from: $timestamp does not go into Date",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no word of %s in\n%v", want, err)

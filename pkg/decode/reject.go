@@ -71,6 +71,11 @@ const (
 	fAmbiguous
 	fUnit
 	fTooLarge
+	fSameKey
+	fLength
+	fUnknownMember
+	fMissingMember
+	fDot
 )
 
 var faults = [...]struct{ class, text string }{
@@ -88,6 +93,12 @@ var faults = [...]struct{ class, text string }{
 	fAmbiguous: {ClassAmbiguous, "is a local time that its zone skips or has twice"},
 	fUnit:      {ClassAmbiguous, "is an epoch whose unit (s, ms, us or ns) its magnitude does not tell"},
 	fTooLarge:  {ClassTooLarge, "does not fit into the block any more"},
+
+	fSameKey:       {ClassDuplicate, "has two names that are one key of the column"},
+	fLength:        {ClassBadValue, "has not as many elements as the column"},
+	fUnknownMember: {ClassUnknown, "has a member that is not in the column"},
+	fDot:           {ClassBadValue, "has a name with a dot, which is a path to the column"},
+	fMissingMember: {ClassMissing, "lacks a member that is in the column and not Nullable"},
 }
 
 // maxExcerpt and maxName bound what a Reject repeats of a record.
@@ -103,8 +114,9 @@ func clip(s []byte, n int) string {
 	return string(s[:n]) + "..."
 }
 
-// columnReject words the fault of a value for a column.
-func columnReject(f fault, field string, col *Column, t *token) *Reject {
+// columnReject words the fault of a value for a column. inside is the path of
+// the member that has it, in a Tuple.
+func columnReject(f fault, field string, col *Column, t *token, inside string) *Reject {
 	var b strings.Builder
 	switch {
 	case f == fNull && t.kind == kNull:
@@ -130,6 +142,9 @@ func columnReject(f fault, field string, col *Column, t *token) *Reject {
 		b.WriteString(strings.Replace(text, "the column", column, 1))
 	default:
 		b.WriteString(text + ", for " + column)
+	}
+	if inside != "" {
+		b.WriteString(": see member " + strconv.Quote(clip([]byte(inside), maxName)))
 	}
 	return &Reject{Class: faults[f].class, Field: clip([]byte(field), maxName), Detail: b.String()}
 }

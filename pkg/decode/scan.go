@@ -71,6 +71,21 @@ type scanner struct {
 	// apart.
 	nest  []*token
 	level int
+	// key is room for the key of a Map.
+	key []byte
+	// member is the path, in a Tuple, of the member that has a fault.
+	member string
+	// unknown counts a member that no element of a Tuple takes.
+	unknown func(parent string, name []byte)
+}
+
+// inside notes the member, or the place, that a fault is in.
+func (s *scanner) inside(member string, f fault) fault {
+	if s.member != "" {
+		member += "." + s.member
+	}
+	s.member = member
+	return f
 }
 
 func (s *scanner) push() *token {
@@ -88,6 +103,7 @@ func (s *scanner) start(data []byte) {
 	s.text = s.text[:0]
 	s.canon = s.canon[:0]
 	s.names.reset()
+	s.member = ""
 }
 
 func (s *scanner) space(p int) int {

@@ -11,8 +11,8 @@ type civil struct {
 }
 
 // parseCivil reads YYYY-MM-DD, T or a space, hh:mm:ss, a fraction of any
-// length, and Z, +hh:mm, +hhmm, +hh or nothing. Digits behind the ninth of a
-// fraction must be zero. A second 60 and an hour 24 are no times here.
+// length, and Z, +hh:mm, +hhmm, +hh or nothing. A second 60 and an hour 24 are
+// no times here.
 func parseCivil(s []byte) (civil, fault) {
 	var c civil
 	if len(s) < 19 {
@@ -29,27 +29,39 @@ func parseCivil(s []byte) (civil, fault) {
 	c.sec = int64(day)*86400 + int64(h)*3600 + int64(m)*60 + int64(sec)
 	s = s[19:]
 	if len(s) > 0 && s[0] == '.' {
-		i := 1
-		for ; i < len(s) && s[i]-'0' <= 9; i++ {
-			if i <= 9 {
-				c.nano = c.nano*10 + uint32(s[i]-'0')
-			} else if s[i] != '0' {
-				return c, fInexact
-			}
+		var f fault
+		if c.nano, s, f = parseFraction(s); f != ok {
+			return c, f
 		}
-		if i == 1 {
-			return c, fBadValue
-		}
-		for n := i; n <= 9; n++ {
-			c.nano *= 10
-		}
-		s = s[i:]
 	}
 	if len(s) == 0 {
 		return c, ok
 	}
 	c.zoned = true
 	return c, c.zone(s)
+}
+
+// parseFraction reads a point and digits into nanoseconds, and returns what
+// follows. Digits behind the ninth must be zero.
+func parseFraction(s []byte) (nano uint32, rest []byte, _ fault) {
+	if s[0] != '.' {
+		return 0, s, fBadValue
+	}
+	i := 1
+	for ; i < len(s) && s[i]-'0' <= 9; i++ {
+		if i <= 9 {
+			nano = nano*10 + uint32(s[i]-'0')
+		} else if s[i] != '0' {
+			return 0, s, fInexact
+		}
+	}
+	if i == 1 {
+		return 0, s, fBadValue
+	}
+	for n := i; n <= 9; n++ {
+		nano *= 10
+	}
+	return nano, s[i:], ok
 }
 
 func (c *civil) zone(s []byte) fault {

@@ -13,10 +13,11 @@ type typeName struct {
 	text string
 }
 
-// typeArg is one of: a type, a quoted string (with a value, in an Enum), a
-// number.
+// typeArg is one of: a type (with a name, in a Tuple), a quoted string (with a
+// value, in an Enum), a number.
 type typeArg struct {
 	typ    *typeName
+	name   string // of a member of a Tuple
 	quoted bool
 	text   string // content of a quoted string, or digits
 	value  string // what follows "=", in an Enum
@@ -73,11 +74,19 @@ func (p *typeParser) typ() (*typeName, error) {
 	if t.name == "" {
 		return nil, fmt.Errorf("a name is missing at %d", p.i)
 	}
-	if p.take('(') {
+	return t, p.args(t, from)
+}
+
+// args reads what follows the name of a type, if it is in brackets.
+func (p *typeParser) args(t *typeName, from int) error {
+	if opaqueType(t.name) {
+		return p.skipArgs(t, from)
+	}
+	if p.take('(') && !p.take(')') {
 		for {
 			a, err := p.arg()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			t.args = append(t.args, a)
 			if p.take(',') {
@@ -86,11 +95,38 @@ func (p *typeParser) typ() (*typeName, error) {
 			if p.take(')') {
 				break
 			}
-			return nil, fmt.Errorf("a bracket is missing at %d", p.i)
+			return fmt.Errorf("a bracket is missing at %d", p.i)
 		}
 	}
 	t.text = p.s[from:p.i]
-	return t, nil
+	return nil
+}
+
+// skipArgs steps over arguments that are of no use here; those of JSON have a
+// grammar of their own.
+func (p *typeParser) skipArgs(t *typeName, from int) error {
+	end := p.i
+	if p.take('(') {
+		for depth := 1; depth > 0; p.i++ {
+			if p.i >= len(p.s) {
+				return fmt.Errorf("a bracket is missing at %d", p.i)
+			}
+			switch c := p.s[p.i]; c {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			case '\'', '`':
+				if _, err := p.quoted(); err != nil {
+					return err
+				}
+				p.i-- // the loop steps over it
+			}
+		}
+		end = p.i
+	}
+	t.text, p.i = p.s[from:end], end
+	return nil
 }
 
 func (p *typeParser) arg() (typeArg, error) {
@@ -106,18 +142,36 @@ func (p *typeParser) arg() (typeArg, error) {
 	if p.i < len(p.s) && p.s[p.i]-'0' <= 9 {
 		return typeArg{text: p.word()}, nil
 	}
+	if p.i < len(p.s) && p.s[p.i] == '`' {
+		name, err := p.quoted()
+		if err != nil {
+			return typeArg{}, err
+		}
+		t, err := p.typ()
+		return typeArg{typ: t, name: name}, err
+	}
+	// A second word makes the first one a member's name.
+	from := p.i
+	first := p.word()
+	if p.space(); p.i < len(p.s) && !strings.ContainsRune("(),='", rune(p.s[p.i])) {
+		t, err := p.typ()
+		return typeArg{typ: t, name: first}, err
+	}
+	p.i = from
 	t, err := p.typ()
 	return typeArg{typ: t}, err
 }
 
+// quoted reads text in the quotes, of either kind, that it begins with.
 func (p *typeParser) quoted() (string, error) {
 	var b strings.Builder
+	quote := p.s[p.i]
 	for p.i++; p.i < len(p.s); p.i++ {
 		switch c := p.s[p.i]; {
-		case c == '\'' && p.i+1 < len(p.s) && p.s[p.i+1] == '\'':
+		case c == quote && p.i+1 < len(p.s) && p.s[p.i+1] == quote:
 			p.i++
-			b.WriteByte('\'')
-		case c == '\'':
+			b.WriteByte(quote)
+		case c == quote:
 			p.i++
 			return b.String(), nil
 		case c == '\\' && p.i+1 < len(p.s):

@@ -59,6 +59,12 @@ func (s *Server) Select(ctx context.Context, body string, results proto.Results)
 				r.Reset()
 			}
 		}
-		return &request{body: body, result: namedByServer(results), settings: pinnedForSelects}
+		return &request{body: body, result: namedByServer(results), settingsFor: func(f *facts) []proto.Setting {
+			types := ""
+			for _, r := range results {
+				types += string(r.Data.Type()) + " "
+			}
+			return append(f.naming(types), pinnedForSelects...)
+		}}
 	})
 }

@@ -141,7 +141,7 @@ func (c *checker) columns(key []string, eventTime string) {
 		case strings.Contains(column.Type, "Nullable("):
 			c.add(SeverityError, "key_nullable", fmt.Sprintf("ALTER TABLE %s MODIFY COLUMN %s %s", c.t.quoted(), quoteName(name), strings.TrimSuffix(strings.Replace(column.Type, "Nullable(", "", 1), ")")),
 				"key column %s of %s is %s: NULL equals nothing, so such a key can't be looked up", name, c.t, column.Type)
-		case strings.HasPrefix(column.Type, "Float"):
+		case strings.Contains(column.Type, "Float"):
 			c.add(SeverityWarning, "key_float", "use an integer or Decimal column in routes.key", "key column %s of %s is %s: NaN equals nothing, so such a key can't be looked up", name, c.t, column.Type)
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
 )
 
 // grants tries what the sink does and says what falls where it may not.
@@ -101,7 +104,11 @@ func (c *checker) profile(ctx context.Context, r *replicaState) error {
 		return err
 	}
 	wanted := map[string]string{}
-	for _, p := range append(pinned, pinnedWhereKnown...) {
+	lists := [][]proto.Setting{pinned, pinnedWhereKnown}
+	if slices.ContainsFunc(c.t.Columns, func(c Column) bool { return strings.Contains(c.Type, "JSON") }) {
+		lists = append(lists, pinnedForJSON)
+	}
+	for _, p := range slices.Concat(lists...) {
 		wanted[p.Key] = p.Value
 	}
 	wanted["insert_deduplication_token"] = "a token"

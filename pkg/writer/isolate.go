@@ -88,9 +88,16 @@ func (p *prober) try(ctx context.Context, in proto.Input) (refused *Exception, e
 		}
 	}
 	st, err := p.do(ctx, &request{
-		body:     fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
-		settings: append([]proto.Setting{{Key: "async_insert", Value: "0", Important: true}}, pinnedForSelects...),
-		input:    in, probing: true,
+		body: fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM input(%s) FORMAT Native", scratchTable, names, quoteText(structure)),
+		settingsFor: func(f *facts) []proto.Setting {
+			types := typesOf(in)
+			out := append([]proto.Setting{{Key: "async_insert", Value: "0", Important: true}}, pinnedForSelects...)
+			if strings.Contains(types, "JSON") {
+				out = append(out, f.known(pinnedForJSON)...)
+			}
+			return append(out, f.naming(types)...)
+		},
+		input: in, probing: true,
 	})
 	var ex *Exception
 	switch {
@@ -117,10 +124,16 @@ func (s *Server) createScratch(ctx context.Context, do doer, t *Table) error {
 		}
 	}
 	like := fmt.Sprintf("CREATE TEMPORARY TABLE %s AS %s ENGINE = ", scratchTable, t.quoted())
-	err := do.run(ctx, like+"MergeTree PARTITION BY tuple() ORDER BY ("+strings.Join(keys, ", ")+") SETTINGS allow_nullable_key = 1")
+	create := func(engine string) error {
+		_, err := do(ctx, &request{body: like + engine, result: discard{}, settingsFor: func(f *facts) []proto.Setting {
+			return append(f.naming(t.types()), pinnedForReads...)
+		}})
+		return err
+	}
+	err := create("MergeTree PARTITION BY tuple() ORDER BY (" + strings.Join(keys, ", ") + ") SETTINGS allow_nullable_key = 1")
 	var ex *Exception
 	if errors.As(err, &ex) {
-		err = do.run(ctx, like+"Memory") // an older server, or only that is granted: keys and indexes aren't tried then
+		err = create("Memory") // an older server, or only that is granted: keys and indexes aren't tried then
 	}
 	if errors.As(err, &ex) && ex.Code == 497 {
 		err = fmt.Errorf("%w: GRANT CREATE ARBITRARY TEMPORARY TABLE ON *.* TO %s", err, quoteName(s.cfg.Username))

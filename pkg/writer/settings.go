@@ -3,6 +3,7 @@ package writer
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ClickHouse/ch-go/proto"
 )
@@ -57,6 +58,28 @@ var pinnedWhereKnown = []proto.Setting{
 	{Key: "log_queries_min_query_duration_ms", Value: "0", Important: true},
 }
 
+// pinnedForJSON are sent with a block that has JSON columns. Their values go as text, and the server would take strings that look like times for times, which it
+// writes otherwise, and true beside 1 for a number.
+var pinnedForJSON = []proto.Setting{
+	{Key: "input_format_try_infer_dates", Value: "0", Important: true},
+	{Key: "input_format_try_infer_datetimes", Value: "0", Important: true},
+	{Key: "input_format_json_try_infer_numbers_from_strings", Value: "0", Important: true},
+	{Key: "input_format_json_read_bools_as_numbers", Value: "0", Important: true},
+	{Key: "input_format_json_read_bools_as_strings", Value: "0", Important: true},
+	{Key: "input_format_json_read_numbers_as_strings", Value: "0", Important: true},
+	{Key: "type_json_skip_duplicated_paths", Value: "0", Important: true},
+}
+
+// known are the settings of a list that the server has.
+func (f *facts) known(list []proto.Setting) (out []proto.Setting) {
+	for _, p := range list {
+		if _, known := f.settings[p.Key]; known {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // pinnedForReads keep an answer from being cut, filtered, old or sent in a form that isn't read here: what an answer leaves out counts as absent, and is written
 // again. A server that doesn't know one ignores it.
 var pinnedForReads = []proto.Setting{
@@ -88,7 +111,8 @@ var pinnedForReads = []proto.Setting{
 }
 
 // pinnedForSelects are the same where columns are decoded as what they are.
-var pinnedForSelects = append(slices.Clone(pinnedForReads[:len(pinnedForReads)-1]), proto.Setting{Key: "low_cardinality_allow_in_native_format", Value: "1"})
+var pinnedForSelects = append(slices.Clone(pinnedForReads[:len(pinnedForReads)-1]), proto.Setting{Key: "low_cardinality_allow_in_native_format", Value: "1"},
+	proto.Setting{Key: "output_format_native_write_json_as_string", Value: "1"})
 
 // receiveTimeout is how long the server waits for the rest of a block whose client fell silent: a host that lost its power, a network that holds packets back.
 // Until then the insert runs, and whoever has the partition next waits for it: five minutes by default. We have given up after insert_timeout.
@@ -126,10 +150,11 @@ func (s *Server) insertSettings(f *facts, st *Statement, body string) []proto.Se
 		out = append(out, proto.Setting{Key: receiveTimeout, Value: strconv.Itoa(max(1, int(s.cfg.InsertTimeout.Seconds()))), Important: true})
 	}
 	out = append(out, pinned...)
-	for _, p := range pinnedWhereKnown {
-		if _, known := f.settings[p.Key]; known {
-			out = append(out, p)
-		}
+	out = append(out, f.known(pinnedWhereKnown)...)
+	types := typesOf(st.Input)
+	out = append(out, f.naming(types)...)
+	if strings.Contains(types, "JSON") {
+		out = append(out, f.known(pinnedForJSON)...)
 	}
 	if len(body) > 200_000 { // wide tables: the server's limit for a statement's text is 256 KiB
 		out = append(out, proto.Setting{Key: "max_query_size", Value: "16777216", Important: true})
@@ -139,5 +164,12 @@ func (s *Server) insertSettings(f *facts, st *Statement, body string) []proto.Se
 
 // settingsOfInterest are the names that factsOf asks for.
 func settingsOfInterest() []string {
-	return append([]string{"max_partitions_per_insert_block", "max_execution_time", "insert_quorum", "readonly"}, Pinned()...)
+	names := append([]string{"max_partitions_per_insert_block", "max_execution_time", "insert_quorum", "readonly"}, Pinned()...)
+	for _, p := range pinnedForJSON {
+		names = append(names, p.Key)
+	}
+	for _, g := range guardedTypes {
+		names = append(names, g.setting)
+	}
+	return names
 }
